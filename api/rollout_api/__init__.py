@@ -1,0 +1,1 @@
+"""The gateway: HTTP, queue, store and LLM pool."""

@@ -1,0 +1,1 @@
+"""Python SDK of the gateway, and the rolloutctl command."""

@@ -1,0 +1,1 @@
+"""The resources, the trajectory and the messages between components, as pydantic models."""

@@ -1,0 +1,1 @@
+"""The reconciler: a pure plan, cluster ports and the local node."""

@@ -1,0 +1,1 @@
+"""Sandboxes: backends, forks, and the server with its tools inside."""

@@ -1,0 +1,1 @@
+"""Virtual node that turns stage pods into Slurm jobs."""

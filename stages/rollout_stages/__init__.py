@@ -1,0 +1,1 @@
+"""INIT, RUN and EVAL workers."""

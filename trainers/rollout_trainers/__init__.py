@@ -1,0 +1,1 @@
+"""Adapters for RL trainers, one module each, imported lazily."""
