@@ -1,0 +1,41 @@
+"""The two bases of every model: camelCase resources for Kubernetes, snake_case data for RL code.
+
+Both refuse unknown fields, so that a misspelt field is an error where it is written and not a
+silent default where it is read.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+GROUP = "rollout-operator.dev"
+VERSION = "v1alpha1"
+ApiVersion = Literal["rollout-operator.dev/v1alpha1"]
+API_VERSION: ApiVersion = "rollout-operator.dev/v1alpha1"
+
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+"""A Kubernetes object name that is also a label value and a host name part."""
+
+ShortText = Annotated[str, Field(max_length=256)]
+Path = Annotated[str, Field(min_length=1, max_length=4096)]
+Text = Annotated[str, Field(max_length=65_536)]
+Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$", max_length=20)]
+"""A number with a fraction, written as a string: Kubernetes resources carry no floats."""
+
+
+class ResourceModel(BaseModel):
+    """Part of a Kubernetes resource: camelCase in JSON, unknown fields refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class DataModel(BaseModel):
+    """Part of a message or a record: snake_case in JSON, unknown fields refused, immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

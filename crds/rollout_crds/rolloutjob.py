@@ -1,0 +1,246 @@
+"""RolloutJob: a batch of groups of rollouts, from tasks to scored token trajectories."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from rollout_crds.base import (
+    API_VERSION,
+    ApiVersion,
+    Decimal,
+    DnsLabel,
+    Path,
+    ResourceModel,
+    ShortText,
+    Text,
+)
+from rollout_crds.meta import Condition, ObjectMeta
+from rollout_crds.task import Task
+
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+
+
+ToolName = Literal["bash", "ipython"]
+
+
+class LocalObjectReference(ResourceModel):
+    """Names an object in the same namespace."""
+
+    name: DnsLabel
+
+
+class TaskSource(ResourceModel):
+    """Where the tasks come from; exactly one field is set."""
+
+    inline: Annotated[list[Task], Field(min_length=1, max_length=256)] | None = None
+    """The tasks themselves, for small jobs."""
+    uri: Path | None = None
+    """A JSONL file with one task a line: `file:///path` or another URL that fsspec reads.
+    `rolloutctl` resolves a relative path against the folder of the manifest."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "TaskSource":
+        if (self.inline is None) == (self.uri is None):
+            msg = "must set exactly one of `inline` and `uri`"
+            raise ValueError(msg)
+        return self
+
+
+class Agent(ResourceModel):
+    """The built-in agent: a multi-turn loop of model calls and tool calls."""
+
+    tools: Annotated[list[ToolName], Field(max_length=8)] = ["bash"]
+    """Tools that the model may call, inside the sandbox."""
+    system_prompt: Text | None = None
+    """Replaces the handler's system message; the tool descriptions are still added."""
+    decoding: Literal["sampled", "demonstration"] = "sampled"
+    """`demonstration` forces each turn to the text in the task's `demonstration`: it proves a
+    task and its grader with the real engine. Such trajectories are never trainable."""
+
+
+class Sampling(ResourceModel):
+    """Sampling parameters, sent with every model call and recorded with it."""
+
+    temperature: Decimal = "1.0"
+    top_p: Decimal = "1.0"
+    """Below 1 the log-probs are those of a truncated distribution: not trainable."""
+    top_k: Annotated[int, Field(ge=-1, le=1_000_000)] = -1
+    """-1 for no limit; any other value makes trajectories not trainable."""
+    max_tokens: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
+    """Most output tokens of one model call."""
+    seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
+    """Base seed; call c of sample s derives its own from it. Unset: the engine draws."""
+    stop: Annotated[list[ShortText], Field(max_length=16)] = Field(default_factory=list)
+
+
+class LLM(ResourceModel):
+    """The model that drives the agent, and the limits of a rollout in turns and tokens."""
+
+    pool_ref: LocalObjectReference
+    """The LLMPool that serves the model."""
+    sampling: Sampling = Field(default_factory=Sampling)
+    max_context_tokens: Annotated[int, Field(ge=16, le=10_000_000)] = 4096
+    """Prompt and output of a model call together stay below this."""
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 16
+    """Most model calls of one rollout."""
+
+
+class EnvVar(ResourceModel):
+    """An environment variable inside the sandbox."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+    value: Text = ""
+
+
+class SandboxResources(ResourceModel):
+    """Limits of one sandbox."""
+
+    memory_mebibytes: Annotated[int, Field(ge=16, le=16_777_216)] = 4096
+    processes: Annotated[int, Field(ge=4, le=1_000_000)] = 512
+    open_files: Annotated[int, Field(ge=16, le=1_048_576)] = 1024
+    output_kibibytes: Annotated[int, Field(ge=1, le=1_048_576)] = 64
+    """Most output of one tool call that is kept: its head and tail, with a note between."""
+    action_timeout_seconds: Seconds = 60
+    """Wall time of one tool call; the model is told when it is exceeded."""
+
+
+class Sandbox(ResourceModel):
+    """The sandbox of each rollout."""
+
+    image: ShortText
+    """A SIF file or root file system directory by absolute path, a `docker-archive:`, `oci:` or
+    `oci-archive:` source, or the plain name of an image in the node's image directory."""
+    network: Literal["none"] = "none"
+    env: Annotated[list[EnvVar], Field(max_length=64)] = Field(default_factory=list)
+    workdir: Annotated[str, Field(pattern=r"^/", max_length=4096)] = "/workspace"
+    resources: SandboxResources = Field(default_factory=SandboxResources)
+
+
+class StageSpec(ResourceModel):
+    """The pool of stage pods of one stage."""
+
+    replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
+    """Stage pods."""
+    concurrency: Annotated[int, Field(ge=1, le=4096)] = 4
+    """Leases that one stage pod works on at once."""
+    active_deadline_seconds: Seconds = 1800
+    """Active time of one attempt; waiting in a queue does not count."""
+
+
+class Stages(ResourceModel):
+    """The three stage pools, which overlap: a rollout moves on as soon as its own stage ends."""
+
+    init: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=2))
+    run: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=8))
+    eval: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=2))
+
+
+class Groups(ResourceModel):
+    """Rules for the group of rollouts of one task."""
+
+    minimum_usable_samples: Annotated[int, Field(ge=1, le=4096)] = 1
+    """Scored rollouts below which a group counts as failed."""
+
+
+class Retry(ResourceModel):
+    """What happens to a stage that fails for a retryable, infrastructural reason."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 4
+    """Attempts of one stage of one rollout, the first included."""
+    backoff_seconds: Annotated[int, Field(ge=0, le=3600)] = 1
+    """Wait before the second attempt; doubles with each further one, up to 60 s."""
+
+
+class RolloutJobSpec(ResourceModel):
+    """What a trainer wants rolled out."""
+
+    tasks: TaskSource
+    handler: DnsLabel
+    """Name of the task handler: `math`, `code`, or one installed as an entry point."""
+    samples_per_task: Annotated[int, Field(ge=1, le=4096)] = 1
+    """Rollouts per group."""
+    agent: Agent = Field(default_factory=Agent)
+    llm: LLM
+    sandbox: Sandbox
+    stages: Stages = Field(default_factory=Stages)
+    """Ignored with `poolRef`."""
+    pool_ref: LocalObjectReference | None = None
+    """A warm RolloutPool to run in; unset: the job gets stage pods of its own."""
+    groups: Groups = Field(default_factory=Groups)
+    retry: Retry = Field(default_factory=Retry)
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
+    """Leases of a job with a higher priority are given first."""
+    active_deadline_seconds: Seconds | None = None
+    """Seconds after its start at which the job is ended; what is scored by then is kept."""
+    pre_running_deadline_seconds: Seconds | None = None
+    """Seconds that the job may wait for its LLMPool and stage pods before it fails."""
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=315_360_000)] | None = None
+    """Seconds after its end at which the job and its records are deleted; unset: never."""
+    suspended: bool = False
+    """While true no new lease is given and stage pods are removed; leased work is handed back."""
+    managed_by: ShortText | None = None
+    """Another controller that owns this job; ours leaves it alone. Immutable."""
+
+
+class StageCounters(ResourceModel):
+    """Units of work of one stage: groups in INIT, rollouts in RUN and EVAL."""
+
+    queued: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+class OutcomeCounters(ResourceModel):
+    """Finished rollouts by outcome."""
+
+    scored: int = 0
+    policy_error: int = 0
+    infra_error: int = 0
+    cancelled: int = 0
+    stale: int = 0
+
+
+class StagesCounters(ResourceModel):
+    """Counters of each stage."""
+
+    init: StageCounters = Field(default_factory=StageCounters)
+    run: StageCounters = Field(default_factory=StageCounters)
+    eval: StageCounters = Field(default_factory=StageCounters)
+
+
+class JobProgress(ResourceModel):
+    """How far a job is: counters only, the rows are at the gateway."""
+
+    groups: int = 0
+    rollouts: int = 0
+    finished: int = 0
+    invalid_tasks: int = 0
+    """Lines of the task source that were refused; the others go on."""
+    stages: StagesCounters = Field(default_factory=StagesCounters)
+    outcomes: OutcomeCounters = Field(default_factory=OutcomeCounters)
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+
+
+class RolloutJobStatus(ResourceModel):
+    """What the operator has observed."""
+
+    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(default_factory=list)
+    observed_generation: int = 0
+    progress: JobProgress = Field(default_factory=JobProgress)
+    start_time: datetime | None = None
+    """When the first lease became possible: submitted, LLMPool ready, stage pods there."""
+    completion_time: datetime | None = None
+
+
+class RolloutJob(ResourceModel):
+    """A batch of groups of rollouts: tasks in, scored token trajectories out."""
+
+    api_version: ApiVersion = API_VERSION
+    kind: Literal["RolloutJob"] = "RolloutJob"
+    metadata: ObjectMeta
+    spec: RolloutJobSpec
+    status: RolloutJobStatus = Field(default_factory=RolloutJobStatus)
