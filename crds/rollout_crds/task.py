@@ -8,9 +8,16 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from rollout_crds.base import Path, ResourceModel, ShortText, Text
+from rollout_crds.base import Path, ResourceModel, ShortText, Text, matching
 
-TaskId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$", max_length=200)]
+TaskId = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$",
+        "must start with a letter or digit and go on with letters, digits and `. _ : / -`",
+        max_length=200,
+    ),
+]
 
 
 class TaskFile(ResourceModel):
@@ -43,6 +50,8 @@ class Grading(ResourceModel):
     """Written over the artefact before `command` runs: the tests."""
     command: Text | None = None
     """Shell command whose exit code 0 means solved, for handlers that run tests."""
+    timeout_seconds: Annotated[int, Field(ge=1, le=86_400)] = 600
+    """Wall time of `command`; running out of it means not solved."""
     artifacts: Annotated[list[Path], Field(max_length=64)] = Field(default_factory=list)
     """What is carried from the agent's sandbox to the grading one; empty: the handler's choice."""
 
@@ -62,5 +71,6 @@ class Task(ResourceModel):
     """Passed through to the trajectory unchanged."""
 
     def without_grading(self) -> "Task":
-        """The task as the agent's side may see it."""
-        return self.model_copy(update={"grading": Grading()})
+        """The task as the agent's side may see it: of grading, only what is to be carried over."""
+        carried = Grading(artifacts=self.grading.artifacts)
+        return self.model_copy(update={"grading": carried})

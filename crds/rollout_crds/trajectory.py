@@ -91,7 +91,7 @@ class Message(DataModel):
     """Of a tool message: wall time of the tool call."""
 
 
-StopReason = Literal["finished", "max_turns", "context_limit", "output_limit", "deadline"]
+StopReason = Literal["finished", "max_turns", "context_limit", "output_limit", "deadline", "failed"]
 
 
 class Trajectory(DataModel):
@@ -101,7 +101,8 @@ class Trajectory(DataModel):
     calls: tuple[ModelCall, ...]
     messages: tuple[Message, ...]
     stop_reason: StopReason
-    """`finished`: the model answered without a tool call; the others are limits it ran into."""
+    """`finished`: the model answered without a tool call; `failed`: the stage failed before the
+    agent was done; the others are limits it ran into."""
 
     @property
     def prompt_tokens(self) -> int:

@@ -91,7 +91,7 @@ class Lease(DataModel):
     spec: RolloutJobSpec
     """The job without its `tasks`."""
     task: Task
-    """Without `grading`, except in EVAL."""
+    """In RUN without `grading`; INIT checks it, EVAL uses it."""
     group_id: str
     rollout_id: str | None = None
     sample_index: int | None = None
