@@ -4,7 +4,7 @@ Both refuse unknown fields, so that a misspelt field is an error where it is wri
 silent default where it is read.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -14,13 +14,37 @@ VERSION = "v1alpha1"
 ApiVersion = Literal["rollout-operator.dev/v1alpha1"]
 API_VERSION: ApiVersion = "rollout-operator.dev/v1alpha1"
 
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+PATTERN_HINTS: dict[str, str] = {}
+"""What a value that fails a pattern must be, in words; filled by `matching`."""
+
+
+def matching(pattern: str, hint: str, *, max_length: int) -> Any:
+    """A pattern with the words that tell a person who missed it what to write."""
+    PATTERN_HINTS[pattern] = hint
+    return Field(pattern=pattern, max_length=max_length)
+
+
+DnsLabel = Annotated[
+    str,
+    matching(
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        "must consist of lower-case letters, digits and `-`, without a `-` at either end",
+        max_length=63,
+    ),
+]
 """A Kubernetes object name that is also a label value and a host name part."""
 
 ShortText = Annotated[str, Field(max_length=256)]
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
 Text = Annotated[str, Field(max_length=65_536)]
-Decimal = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$", max_length=20)]
+Decimal = Annotated[
+    str,
+    matching(
+        r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$",
+        'must be a number written as a string, such as "0.7"',
+        max_length=20,
+    ),
+]
 """A number with a fraction, written as a string: Kubernetes resources carry no floats."""
 
 

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from rollout_crds.base import API_VERSION, ApiVersion, Path, ResourceModel, ShortText, Text
+from rollout_crds.base import (
+    API_VERSION,
+    ApiVersion,
+    Path,
+    ResourceModel,
+    ShortText,
+    Text,
+    matching,
+)
 from rollout_crds.meta import Condition, ObjectMeta
 from rollout_crds.rolloutjob import EnvVar, Seconds
 
@@ -12,7 +20,14 @@ from rollout_crds.rolloutjob import EnvVar, Seconds
 class Endpoint(ResourceModel):
     """An inference server that somebody else runs."""
 
-    url: Annotated[str, Field(pattern=r"^(https?|unix)://", max_length=2048)]
+    url: Annotated[
+        str,
+        matching(
+            r"^(https?|unix)://",
+            "must start with `http://`, `https://` or `unix:///`",
+            max_length=2048,
+        ),
+    ]
     """`http://host:port`, `https://...`, or `unix:///path/to.sock`."""
 
 

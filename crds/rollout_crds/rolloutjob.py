@@ -14,6 +14,7 @@ from rollout_crds.base import (
     ResourceModel,
     ShortText,
     Text,
+    matching,
 )
 from rollout_crds.meta import Condition, ObjectMeta
 from rollout_crds.task import Task
@@ -89,7 +90,14 @@ class LLM(ResourceModel):
 class EnvVar(ResourceModel):
     """An environment variable inside the sandbox."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+    name: Annotated[
+        str,
+        matching(
+            r"^[A-Za-z_][A-Za-z0-9_]*$",
+            "must consist of letters, digits and `_`, and not start with a digit",
+            max_length=128,
+        ),
+    ]
     value: Text = ""
 
 
@@ -113,7 +121,10 @@ class Sandbox(ResourceModel):
     `oci-archive:` source, or the plain name of an image in the node's image directory."""
     network: Literal["none"] = "none"
     env: Annotated[list[EnvVar], Field(max_length=64)] = Field(default_factory=list)
-    workdir: Annotated[str, Field(pattern=r"^/", max_length=4096)] = "/workspace"
+    workdir: Annotated[
+        str, matching(r"^/", "must be an absolute path inside the sandbox", max_length=4096)
+    ] = "/workspace"
+    """Working directory of the tools and of set-up and grading commands."""
     resources: SandboxResources = Field(default_factory=SandboxResources)
 
 
