@@ -18,7 +18,7 @@ def convert(source: Path, out: Path) -> None:
     """Write the model found in `source` to `out`, in bfloat16, with its chat template."""
     (weights,) = source.glob("*.gguf")
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=weights.name)
-    # The GGUF reader of transformers loses the split between digits that this model was trained with.
+    # The GGUF reader of transformers loses this model's split between digits.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),

@@ -1,4 +1,4 @@
-"""Makes a small model with random weights, a real byte-level BPE tokenizer and a tool-calling template.
+"""Makes a small model: random weights, a real byte-level BPE tokenizer, a tool-calling template.
 
 Nothing is downloaded: the tokenizer is trained on the standard library of the running Python, and
 weights are drawn from a seed, so the same Python release and seed give the same files. Runs with
@@ -107,7 +107,10 @@ def make_tokenizer(vocabulary: int, template: str) -> PreTrainedTokenizerFast:
     )
     tokenizer.train_from_iterator(corpus(), trainer)
     tokenizer.add_tokens(
-        [AddedToken(text, special=special, normalized=False) for text, special in ADDED_TOKENS.items()]
+        [
+            AddedToken(text, special=special, normalized=False)
+            for text, special in ADDED_TOKENS.items()
+        ]
     )
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

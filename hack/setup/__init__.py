@@ -1,1 +1,1 @@
-"""Set-up of the real components that development, demos and tests use; run `python3 -m hack.setup`."""
+"""Set-up of the real components that demos and tests use; run `python3 -m hack.setup`."""

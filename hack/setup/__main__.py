@@ -4,8 +4,8 @@ import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - this is the check that tells users so
     sys.exit(
-        "setup: Python 3.11 or newer is needed, this is %d.%d; run it with another one, "
-        "for example `make setup PYTHON=python3.12`" % sys.version_info[:2]
+        "setup: Python 3.11 or newer is needed, this is {}.{}; run it with another one, "
+        "for example `make setup PYTHON=python3.12`".format(*sys.version_info[:2])
     )
 
 from hack.setup.cli import main

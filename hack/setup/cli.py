@@ -115,7 +115,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="list the components and stop")
     options = parser.parse_args(argv)
     if unknown := set(options.components) - COMPONENTS.keys():
-        parser.error(f"no component {', '.join(sorted(unknown))}; there are {', '.join(COMPONENTS)}")
+        parser.error(
+            f"no component {', '.join(sorted(unknown))}; there are {', '.join(COMPONENTS)}"
+        )
     return options
 
 
@@ -142,5 +144,3 @@ def main(argv: Sequence[str]) -> int:
         return 1
     progress.tell("setup", "all there" if complete else "incomplete, see FAILED above")
     return 0 if complete else 1
-
-

@@ -23,9 +23,7 @@ _SHARE_LEFT_OUT = ("doc", "man", "info", "locale", "lintian", "bug", "gitweb")
 _FOLDERS = ("bin", "dev", "etc", "home", "proc", "root", "sys", "tmp", "usr/bin", "var/tmp")
 
 
-def _provide(
-    session: Session, image: str, version: str, fill: Callable[[Session, Path, Path], None]
-) -> None:
+def _provide(session: Session, image: str, fill: Callable[[Session, Path, Path], None]) -> None:
     def build(folder: Path) -> None:
         root = folder / "root"
         work = folder / "work"
@@ -37,7 +35,8 @@ def _provide(
         _pack(session, folder, root, image)
         session.shell.run("rm", "-rf", root, work)
 
-    name = f"image-{image}-{version}"
+    recipe = digest(Path(__file__).read_bytes())
+    name = f"image-{image}-{SUITE}-{recipe}"
     entry = session.provide(name, f"image {image}", build)
     session.store.link("images", image, entry / image)
     session.store.link("images", f"{image}.sif", entry / f"{image}.sif")
@@ -82,19 +81,19 @@ def _fill_busybox(session: Session, work: Path, root: Path) -> None:
             link.symlink_to(f"{'../' * applet.count('/')}bin/busybox")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\n")
-    for name in ("hosts", "localtime", "resolv.conf"):  # Apptainer binds the machine's own over them
+    # Apptainer binds the machine's own files over these.
+    for name in ("hosts", "localtime", "resolv.conf"):
         (root / "etc" / name).touch()
     (root / "tmp").chmod(0o1777)
     (root / "var/tmp").chmod(0o1777)
 
 
 def _install_python(session: Session) -> None:
-    version = f"{SUITE}-{digest(*PYTHON_PACKAGES, *_SHARE_LEFT_OUT)}"
-    _provide(session, "python", version, _fill_python)
+    _provide(session, "python", _fill_python)
 
 
 def _install_busybox(session: Session) -> None:
-    _provide(session, "busybox", SUITE, _fill_busybox)
+    _provide(session, "busybox", _fill_busybox)
 
 
 PYTHON_IMAGE = Component(

@@ -1,4 +1,4 @@
-"""The sandbox runtime: what `rollout_sandbox` mounts into every sandbox, built by the package itself."""
+"""The sandbox runtime, which is mounted into every sandbox: built by `rollout_sandbox` itself."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Shell:
         """Run a program to its end.
 
         Raises:
-            SetupError: It is not installed, or it failed; names its last line of output and `remedy`.
+            SetupError: It cannot start or it failed; tells its last line of output and `remedy`.
         """
         words = [str(word) for word in argv]
         code = self._status(words, cwd, env)
@@ -65,9 +65,7 @@ class Shell:
         except SetupError:
             return False
 
-    def _status(
-        self, words: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None
-    ) -> int:
+    def _status(self, words: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> int:
         if _stopping.is_set():
             message = "stopped"
             raise SetupError(message)

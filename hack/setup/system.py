@@ -83,7 +83,8 @@ def _install(session: Session) -> None:
 
 
 def _apt_install(session: Session, names: list[str]) -> None:
-    apt = [*as_root(f"install {' '.join(names)}"), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    prefix = as_root(f"install {' '.join(names)}")
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
     wait = ("-o", "DPkg::Lock::Timeout=300")
     install = [*apt, *wait, "install", "-y", "--no-install-recommends", *names]
     if session.shell.succeeds(*install):
