@@ -34,18 +34,40 @@ DnsLabel = Annotated[
 ]
 """A Kubernetes object name that is also a label value and a host name part."""
 
-ShortText = Annotated[str, Field(max_length=256)]
+ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
 Text = Annotated[str, Field(max_length=65_536)]
 Decimal = Annotated[
     str,
     matching(
-        r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$",
-        'must be a number written as a string, such as "0.7"',
+        r"^[0-9]{1,9}(\.[0-9]{1,9})?$",
+        'must be a number that is not negative, written as a string, such as "0.7"',
         max_length=20,
     ),
 ]
 """A number with a fraction, written as a string: Kubernetes resources carry no floats."""
+
+Fraction = Annotated[
+    str,
+    matching(
+        r"^(0\.0*[1-9][0-9]*|1(\.0+)?)$",
+        'must be above 0 and at most 1, written as a string, such as "0.95"',
+        max_length=11,
+    ),
+]
+"""A number above 0 and at most 1, written as a string."""
+
+Url = Annotated[
+    str,
+    matching(
+        r"^(https?|unix)://",
+        "must start with `http://`, `https://` or `unix:///`",
+        max_length=2048,
+    ),
+]
+
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+"""A number of things that were counted; exact in every JSON reader."""
 
 
 class ResourceModel(BaseModel):

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from rollout_crds.base import DnsLabel, ResourceModel, ShortText
+from rollout_crds.base import Count, DnsLabel, ResourceModel, ShortText
+from rollout_crds.markers import ListMap
 
 
 class OwnerReference(ResourceModel):
@@ -52,7 +53,10 @@ class Condition(ResourceModel):
     """One CamelCase word for the cause; the documented list is in `rollout_crds.reasons`."""
     message: Annotated[str, Field(max_length=4096)] = ""
     """The cause in a sentence for people, with the remedy where there is one."""
-    observed_generation: int = 0
+    observed_generation: Count = 0
     """`metadata.generation` that this condition was computed from."""
     last_transition_time: datetime
     """When `status` last changed."""
+
+
+Conditions = Annotated[list[Condition], Field(max_length=16), ListMap("type")]

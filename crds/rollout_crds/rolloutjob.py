@@ -3,24 +3,26 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from rollout_crds.base import (
     API_VERSION,
     ApiVersion,
+    Count,
     Decimal,
     DnsLabel,
+    Fraction,
     Path,
     ResourceModel,
     ShortText,
     Text,
     matching,
 )
-from rollout_crds.meta import Condition, ObjectMeta
+from rollout_crds.markers import Cel, ListMap, ListSet, rules
+from rollout_crds.meta import Conditions, ObjectMeta
 from rollout_crds.task import Task
 
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
-
 
 ToolName = Literal["bash", "ipython"]
 
@@ -29,12 +31,19 @@ class LocalObjectReference(ResourceModel):
     """Names an object in the same namespace."""
 
     name: DnsLabel
+    """Name of the object."""
 
 
 class TaskSource(ResourceModel):
     """Where the tasks come from; exactly one field is set."""
 
-    inline: Annotated[list[Task], Field(min_length=1, max_length=256)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Cel("has(self.inline) != has(self.uri)", "must set exactly one of `inline` and `uri`")
+        )
+    )
+
+    inline: Annotated[list[Task], Field(min_length=1, max_length=256), ListMap("id")] | None = None
     """The tasks themselves, for small jobs."""
     uri: Path | None = None
     """A JSONL file with one task a line: `file:///path` or another URL that fsspec reads.
@@ -51,8 +60,9 @@ class TaskSource(ResourceModel):
 class Agent(ResourceModel):
     """The built-in agent: a multi-turn loop of model calls and tool calls."""
 
-    tools: Annotated[list[ToolName], Field(max_length=8)] = ["bash"]
-    """Tools that the model may call, inside the sandbox."""
+    tools: Annotated[list[ToolName], Field(max_length=8), ListSet()] = ["bash"]
+    """Tools that the model may call, inside the sandbox: `bash`, a persistent shell, and
+    `ipython`, a persistent Python session. Empty: the model only answers."""
     system_prompt: Text | None = None
     """Replaces the handler's system message; the tool descriptions are still added."""
     decoding: Literal["sampled", "demonstration"] = "sampled"
@@ -64,7 +74,8 @@ class Sampling(ResourceModel):
     """Sampling parameters, sent with every model call and recorded with it."""
 
     temperature: Decimal = "1.0"
-    top_p: Decimal = "1.0"
+    """0 decodes greedily, which makes trajectories not trainable."""
+    top_p: Fraction = "1.0"
     """Below 1 the log-probs are those of a truncated distribution: not trainable."""
     top_k: Annotated[int, Field(ge=-1, le=1_000_000)] = -1
     """-1 for no limit; any other value makes trajectories not trainable."""
@@ -73,6 +84,7 @@ class Sampling(ResourceModel):
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
     """Base seed; call c of sample s derives its own from it. Unset: the engine draws."""
     stop: Annotated[list[ShortText], Field(max_length=16)] = Field(default_factory=list)
+    """Texts that end a model call when they are generated."""
 
 
 class LLM(ResourceModel):
@@ -88,7 +100,7 @@ class LLM(ResourceModel):
 
 
 class EnvVar(ResourceModel):
-    """An environment variable inside the sandbox."""
+    """An environment variable."""
 
     name: Annotated[
         str,
@@ -98,17 +110,22 @@ class EnvVar(ResourceModel):
             max_length=128,
         ),
     ]
+    """Name of the variable."""
     value: Text = ""
+    """Value, taken literally."""
 
 
 class SandboxResources(ResourceModel):
     """Limits of one sandbox."""
 
     memory_mebibytes: Annotated[int, Field(ge=16, le=16_777_216)] = 4096
+    """Memory of all its processes together, in MiB."""
     processes: Annotated[int, Field(ge=4, le=1_000_000)] = 512
+    """Most processes and threads at a time."""
     open_files: Annotated[int, Field(ge=16, le=1_048_576)] = 1024
+    """Most open files of one process."""
     output_kibibytes: Annotated[int, Field(ge=1, le=1_048_576)] = 64
-    """Most output of one tool call that is kept: its head and tail, with a note between."""
+    """Most output of one tool call that is kept, in KiB: its head and tail, with a note between."""
     action_timeout_seconds: Seconds = 60
     """Wall time of one tool call; the model is told when it is exceeded."""
 
@@ -120,7 +137,11 @@ class Sandbox(ResourceModel):
     """A SIF file or root file system directory by absolute path, a `docker-archive:`, `oci:` or
     `oci-archive:` source, or the plain name of an image in the node's image directory."""
     network: Literal["none"] = "none"
-    env: Annotated[list[EnvVar], Field(max_length=64)] = Field(default_factory=list)
+    """What the sandbox can reach; `none`: nothing but itself."""
+    env: Annotated[list[EnvVar], Field(max_length=64), ListMap("name")] = Field(
+        default_factory=list
+    )
+    """Environment variables of the tools and of set-up and grading commands."""
     workdir: Annotated[
         str, matching(r"^/", "must be an absolute path inside the sandbox", max_length=4096)
     ] = "/workspace"
@@ -132,19 +153,29 @@ class StageSpec(ResourceModel):
     """The pool of stage pods of one stage."""
 
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
-    """Stage pods."""
-    concurrency: Annotated[int, Field(ge=1, le=4096)] = 4
+    """Number of stage pods; with 0 no unit of this stage is worked on."""
+    concurrency: Annotated[int, Field(ge=1, le=4096)] = 2
     """Leases that one stage pod works on at once."""
     active_deadline_seconds: Seconds = 1800
     """Active time of one attempt; waiting in a queue does not count."""
 
 
+class RunStageSpec(StageSpec):
+    """The pool of RUN pods, which mostly wait for the engine."""
+
+    concurrency: Annotated[int, Field(ge=1, le=4096)] = 8
+    """Leases that one stage pod works on at once."""
+
+
 class Stages(ResourceModel):
     """The three stage pools, which overlap: a rollout moves on as soon as its own stage ends."""
 
-    init: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=2))
-    run: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=8))
-    eval: StageSpec = Field(default_factory=lambda: StageSpec(concurrency=2))
+    init: StageSpec = Field(default_factory=StageSpec)
+    """Prepares the environment of each group."""
+    run: RunStageSpec = Field(default_factory=RunStageSpec)
+    """Runs the agents."""
+    eval: StageSpec = Field(default_factory=StageSpec)
+    """Grades the results."""
 
 
 class Groups(ResourceModel):
@@ -163,8 +194,17 @@ class Retry(ResourceModel):
     """Wait before the second attempt; doubles with each further one, up to 60 s."""
 
 
+_TOO_FEW_SAMPLES = "`groups.minimumUsableSamples` must be less than or equal to `samplesPerTask`"
+
+
 class RolloutJobSpec(ResourceModel):
     """What a trainer wants rolled out."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Cel("self.groups.minimumUsableSamples <= self.samplesPerTask", _TOO_FEW_SAMPLES)
+        )
+    )
 
     tasks: TaskSource
     handler: DnsLabel
@@ -193,58 +233,85 @@ class RolloutJobSpec(ResourceModel):
     managed_by: ShortText | None = None
     """Another controller that owns this job; ours leaves it alone. Immutable."""
 
+    @model_validator(mode="after")
+    def _enough_samples(self) -> "RolloutJobSpec":
+        if self.groups.minimum_usable_samples > self.samples_per_task:
+            raise ValueError(_TOO_FEW_SAMPLES)
+        return self
+
 
 class StageCounters(ResourceModel):
     """Units of work of one stage: groups in INIT, rollouts in RUN and EVAL."""
 
-    queued: int = 0
-    running: int = 0
-    done: int = 0
-    failed: int = 0
-    cancelled: int = 0
+    queued: Count = 0
+    """Waiting for a worker."""
+    running: Count = 0
+    """Leased by a worker."""
+    done: Count = 0
+    """Ended with a result."""
+    failed: Count = 0
+    """Failed for good."""
+    cancelled: Count = 0
+    """Ended on request or by the job's deadline."""
 
 
 class OutcomeCounters(ResourceModel):
     """Finished rollouts by outcome."""
 
-    scored: int = 0
-    policy_error: int = 0
-    infra_error: int = 0
-    cancelled: int = 0
-    stale: int = 0
+    scored: Count = 0
+    """The grader gave a reward, 0 included."""
+    policy_error: Count = 0
+    """The agent made grading impossible."""
+    infra_error: Count = 0
+    """Something of ours, the site's or the task's failed."""
+    cancelled: Count = 0
+    """Ended on request, by a deadline of the job, or because it was not needed any more."""
+    stale: Count = 0
+    """Finished with weights older than the job allows."""
 
 
 class StagesCounters(ResourceModel):
     """Counters of each stage."""
 
     init: StageCounters = Field(default_factory=StageCounters)
+    """Groups whose environment is prepared."""
     run: StageCounters = Field(default_factory=StageCounters)
+    """Rollouts whose agent runs."""
     eval: StageCounters = Field(default_factory=StageCounters)
+    """Rollouts that are graded."""
 
 
 class JobProgress(ResourceModel):
     """How far a job is: counters only, the rows are at the gateway."""
 
-    groups: int = 0
-    rollouts: int = 0
-    finished: int = 0
-    invalid_tasks: int = 0
+    groups: Count = 0
+    """Groups, one per valid task."""
+    rollouts: Count = 0
+    """Rollouts of all groups."""
+    finished: Count = 0
+    """Rollouts that have an outcome."""
+    invalid_tasks: Count = 0
     """Lines of the task source that were refused; the others go on."""
     stages: StagesCounters = Field(default_factory=StagesCounters)
     outcomes: OutcomeCounters = Field(default_factory=OutcomeCounters)
-    prompt_tokens: int = 0
-    output_tokens: int = 0
+    prompt_tokens: Count = 0
+    """Prompt tokens summed over all model calls."""
+    output_tokens: Count = 0
+    """Output tokens summed over all model calls."""
 
 
 class RolloutJobStatus(ResourceModel):
     """What the operator has observed."""
 
-    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(default_factory=list)
-    observed_generation: int = 0
+    conditions: Conditions = Field(default_factory=list)
+    """The latest observations; `Succeeded` sums them up."""
+    observed_generation: Count = 0
+    """`metadata.generation` that this status was computed from."""
     progress: JobProgress = Field(default_factory=JobProgress)
     start_time: datetime | None = None
     """When the first lease became possible: submitted, LLMPool ready, stage pods there."""
     completion_time: datetime | None = None
+    """When `Succeeded` became True or False."""
 
 
 class RolloutJob(ResourceModel):

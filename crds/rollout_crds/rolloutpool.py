@@ -1,11 +1,11 @@
 """RolloutPool: warm stage pods that several jobs share."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from rollout_crds.base import API_VERSION, ApiVersion, ResourceModel
-from rollout_crds.meta import Condition, ObjectMeta
+from rollout_crds.base import API_VERSION, ApiVersion, Count, ResourceModel
+from rollout_crds.meta import Conditions, ObjectMeta
 from rollout_crds.rolloutjob import Stages
 
 
@@ -13,16 +13,19 @@ class RolloutPoolSpec(ResourceModel):
     """The stage pods to keep warm."""
 
     stages: Stages = Field(default_factory=Stages)
+    """Size of each stage pool."""
 
 
 class RolloutPoolStatus(ResourceModel):
     """What the operator has observed."""
 
-    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(default_factory=list)
-    observed_generation: int = 0
-    replicas: int = 0
+    conditions: Conditions = Field(default_factory=list)
+    """The latest observations; `Ready` sums them up."""
+    observed_generation: Count = 0
+    """`metadata.generation` that this status was computed from."""
+    replicas: Count = 0
     """Stage pods of all stages."""
-    ready_replicas: int = 0
+    ready_replicas: Count = 0
     """Stage pods that run."""
 
 

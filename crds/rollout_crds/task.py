@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from rollout_crds.base import Path, ResourceModel, ShortText, Text, matching
+from rollout_crds.markers import ListMap
 
 TaskId = Annotated[
     str,
@@ -26,8 +27,12 @@ class TaskFile(ResourceModel):
     path: Path
     """Absolute, or relative to the working directory."""
     content: Annotated[str, Field(max_length=1_048_576)] = ""
+    """Text of the file."""
     mode: Annotated[int, Field(ge=0, le=0o7777)] = 0o644
     """Permission bits as a decimal integer: 420 is 0644, 493 is 0755."""
+
+
+TaskFiles = Annotated[list[TaskFile], Field(max_length=256), ListMap("path")]
 
 
 class Environment(ResourceModel):
@@ -35,7 +40,7 @@ class Environment(ResourceModel):
 
     image: ShortText | None = None
     """Replaces the job's `sandbox.image` for this task."""
-    files: Annotated[list[TaskFile], Field(max_length=256)] = Field(default_factory=list)
+    files: TaskFiles = Field(default_factory=list)
     """Written before `setup` runs."""
     setup: Annotated[list[Text], Field(max_length=64)] = Field(default_factory=list)
     """Shell commands; one that exits non-zero fails the group as a task error."""
@@ -46,7 +51,7 @@ class Grading(ResourceModel):
 
     answer: Text | None = None
     """Reference answer, for handlers that compare answers."""
-    files: Annotated[list[TaskFile], Field(max_length=256)] = Field(default_factory=list)
+    files: TaskFiles = Field(default_factory=list)
     """Written over the artefact before `command` runs: the tests."""
     command: Text | None = None
     """Shell command whose exit code 0 means solved, for handlers that run tests."""
@@ -64,10 +69,12 @@ class Task(ResourceModel):
     instruction: Annotated[str, Field(min_length=1, max_length=262_144)]
     """The first user message."""
     environment: Environment = Field(default_factory=Environment)
+    """What the agent finds in its sandbox."""
     grading: Grading = Field(default_factory=Grading)
+    """How the result is graded."""
     demonstration: Annotated[list[Text], Field(max_length=256)] = Field(default_factory=list)
     """Assistant turns that solve the task, for `agent.decoding: demonstration`."""
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, JsonValue], Field(max_length=64)] = Field(default_factory=dict)
     """Passed through to the trajectory unchanged."""
 
     def without_grading(self) -> "Task":
