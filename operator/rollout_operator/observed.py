@@ -1,0 +1,115 @@
+"""What a reconciler knows about the surroundings of one object when it plans: plain data."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from rollout_crds.llmpool import LLMPool
+from rollout_crds.pod import Pod
+from rollout_crds.reasons import Reason
+from rollout_crds.rolloutjob import JobProgress
+from rollout_crds.rolloutpool import RolloutPool
+from rollout_crds.wire import LLMPoolRegistration
+from rollout_operator.pods import Site
+
+
+@dataclass(frozen=True)
+class InvalidTask:
+    """A line of the task source that the gateway refused."""
+
+    line: int
+    field: str
+    message: str
+
+
+@dataclass(frozen=True)
+class GatewayJob:
+    """What the gateway knows about a job."""
+
+    progress: JobProgress
+    complete: bool
+    usable_groups: int
+    failed_groups: int
+    invalid_tasks: tuple[InvalidTask, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The gateway's refusal of a job's submission."""
+
+    reason: Reason
+    message: str
+    generation: int
+    time: datetime
+
+
+@dataclass(frozen=True)
+class JobObserved:
+    """Around a RolloutJob."""
+
+    site: Site
+    pods: tuple[Pod, ...] = ()
+    """Those that the job controls."""
+    llm_pool: LLMPool | None = None
+    """The one that `spec.llm.poolRef` names."""
+    rollout_pool: RolloutPool | None = None
+    """The one that `spec.poolRef` names."""
+    gateway_job: GatewayJob | None = None
+    """None: the gateway does not know the job."""
+    gateway_error: str | None = None
+    """The gateway does not answer, and why."""
+    refusal: Refusal | None = None
+    """Of the last submission."""
+    progress_due: bool = True
+    """The last write of the status is long enough ago to write one for counters alone."""
+
+
+@dataclass(frozen=True)
+class RolloutPoolObserved:
+    """Around a RolloutPool."""
+
+    site: Site
+    pods: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What one look at an inference server gave."""
+
+    url: str
+    models: tuple[tuple[str, int | None], ...] = ()
+    """Names of the models that it serves, with the longest context of each in tokens."""
+    error: str | None = None
+    """Why it gave no good answer."""
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class BackendHealth:
+    """An inference server as the last probes found it."""
+
+    state: Literal["healthy", "unreachable", "model_not_served"]
+    message: str = ""
+    """Why it is not healthy, with the remedy."""
+    max_model_len: int | None = None
+    failing_since: datetime | None = None
+    """Time of the first probe of the present run of failures."""
+    timeouts: int = 0
+    """Probes in a row that a healthy backend answered too late."""
+
+
+@dataclass(frozen=True)
+class LLMPoolObserved:
+    """Around an LLMPool."""
+
+    site: Site
+    pods: tuple[Pod, ...] = ()
+    health: tuple[tuple[str, BackendHealth], ...] = ()
+    """URL and health of each backend that was probed."""
+    registration: LLMPoolRegistration | None = None
+    """The last one that the gateway took, unless it may have forgotten it."""
+    gateway_error: str | None = None
+
+    def health_of(self, url: str) -> BackendHealth | None:
+        """The health of a backend, if it was probed."""
+        return dict(self.health).get(url)

@@ -1,0 +1,185 @@
+"""Builders of the pods that the operator wants: pure functions from a spec to Pods.
+
+The pod of replica `i` of a stage is `JOB-STAGE-i`. An annotation holds a hash of what the pod was
+built from, so that a changed spec shows.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from rollout_crds.base import API_VERSION
+from rollout_crds.llmpool import Launch, LLMPool
+from rollout_crds.meta import ObjectMeta, OwnerReference
+from rollout_crds.pod import Container, Pod, PodEnvVar, PodSpec
+from rollout_crds.result import Stage
+from rollout_crds.rolloutjob import RolloutJob, Stages, StageSpec
+from rollout_crds.rolloutpool import RolloutPool
+from rollout_operator.plan import Owner
+
+STAGE_LABEL = "rollout-operator.dev/stage"
+TEMPLATE_ANNOTATION = "rollout-operator.dev/template-hash"
+_OWNER_LABELS = {
+    "RolloutJob": "rollout-operator.dev/job",
+    "RolloutPool": "rollout-operator.dev/pool",
+    "LLMPool": "rollout-operator.dev/llm-pool",
+}
+_MAX_NAME = 63
+_MAX_SOCKET_PATH = 107
+"""Bytes that a Unix socket's path may have on Linux."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where pods are placed."""
+
+    node_name: str
+    """Node that pods are bound to."""
+    run_dir: PurePath
+    """Directory on that node for the engines' Unix sockets."""
+
+
+def stage_pods(owner: RolloutJob | RolloutPool, stages: Stages, site: Site) -> tuple[Pod, ...]:
+    """All pods that the three stage pools want."""
+    wanted = ((Stage.INIT, stages.init), (Stage.RUN, stages.run), (Stage.EVAL, stages.eval))
+    return tuple(
+        _stage_pod(owner, stage, spec, index, site)
+        for stage, spec in wanted
+        for index in range(spec.replicas)
+    )
+
+
+def _stage_pod(
+    owner: RolloutJob | RolloutPool, stage: Stage, spec: StageSpec, index: int, site: Site
+) -> Pod:
+    container = Container(
+        name="stage",
+        command=["rollout-stage", stage.value],
+        env=[
+            _work_source(owner),
+            PodEnvVar(name="ROLLOUT_CONCURRENCY", value=str(spec.concurrency)),
+        ],
+    )
+    suffix = (
+        f"{stage.value}-{index}" if isinstance(owner, RolloutJob) else f"pool-{stage.value}-{index}"
+    )
+    return _pod(
+        owner,
+        suffix=suffix,
+        component=f"stage-{stage.value}",
+        labels={STAGE_LABEL: stage.value},
+        spec=PodSpec(containers=[container], node_name=site.node_name, restart_policy="OnFailure"),
+    )
+
+
+def _work_source(owner: RolloutJob | RolloutPool) -> PodEnvVar:
+    if isinstance(owner, RolloutJob):
+        return PodEnvVar(name="ROLLOUT_JOB_UID", value=owner.metadata.uid)
+    return PodEnvVar(name="ROLLOUT_POOL", value=f"{owner.metadata.namespace}/{owner.metadata.name}")
+
+
+def engine_pods(pool: LLMPool, launch: Launch, site: Site) -> tuple[Pod, ...]:
+    """The inference servers that a pool wants launched."""
+    return tuple(_engine_pod(pool, launch, index, site) for index in range(launch.replicas))
+
+
+def _engine_pod(pool: LLMPool, launch: Launch, index: int, site: Site) -> Pod:
+    name = child_name(pool.metadata.name, f"engine-{index}")
+    container = Container(
+        name="engine",
+        command=["vllm-python", "-m", "vllm.entrypoints.openai.api_server"],
+        args=[*_engine_args(pool, launch, index, engine_socket(site, name)), *launch.args],
+        env=[
+            PodEnvVar(name="HF_HUB_OFFLINE", value="1"),
+            PodEnvVar(name="VLLM_NO_USAGE_STATS", value="1"),
+            *(PodEnvVar(name=env.name, value=env.value) for env in launch.env),
+        ],
+    )
+    return _pod(
+        pool,
+        suffix=f"engine-{index}",
+        component="engine",
+        labels={},
+        spec=PodSpec(containers=[container], node_name=site.node_name, restart_policy="Always"),
+    )
+
+
+def _engine_args(pool: LLMPool, launch: Launch, index: int, socket: str) -> list[str]:
+    """Arguments that our token records rely on; those of the user come after and win.
+
+    Replicas differ in `--seed`: equal ones would draw equal samples for equal unseeded requests.
+    `--generation-config vllm` keeps the model's own sampling defaults out.
+    """
+    model = launch.model_path
+    return [
+        *("--model", model if model.startswith("/") else f"$(ROLLOUT_MODELS)/{model}"),
+        *("--served-model-name", pool.spec.model),
+        *("--uds", socket),
+        *("--logprobs-mode", pool.spec.logprobs_mode),
+        *("--generation-config", "vllm"),
+        *("--seed", str(index)),
+    ]
+
+
+def engine_url(pod: Pod, site: Site) -> str:
+    """Where the inference server of a pod answers."""
+    return f"unix://{engine_socket(site, pod.metadata.name)}"
+
+
+def engine_socket(site: Site, pod_name: str) -> str:
+    """Path of an engine's socket, with a hash for a name when it would be too long."""
+    path = site.run_dir / f"{pod_name}.sock"
+    if len(str(path).encode()) <= _MAX_SOCKET_PATH:
+        return str(path)
+    return str(site.run_dir / f"{_digest(pod_name)}.sock")
+
+
+def child_name(owner: str, suffix: str) -> str:
+    """`OWNER-SUFFIX`, shortened with a hash of the owner's name when it would be too long."""
+    room = _MAX_NAME - len(suffix) - 1
+    if len(owner) <= room:
+        return f"{owner}-{suffix}"
+    digest = _digest(owner)[:8]
+    return f"{owner[: room - len(digest) - 1].rstrip('-')}-{digest}-{suffix}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _pod(
+    owner: Owner, *, suffix: str, component: str, labels: dict[str, str], spec: PodSpec
+) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(
+            name=child_name(owner.metadata.name, suffix),
+            namespace=owner.metadata.namespace,
+            labels={**_common_labels(owner, component), **labels},
+            annotations={TEMPLATE_ANNOTATION: _digest(spec.model_dump_json(by_alias=True))},
+            owner_references=[owner_reference(owner)],
+        ),
+        spec=spec,
+    )
+
+
+def _common_labels(owner: Owner, component: str) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": "rollout",
+        "app.kubernetes.io/instance": owner.metadata.name,
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/part-of": "rollout-operator",
+        "app.kubernetes.io/managed-by": "rollout-operator",
+        _OWNER_LABELS[owner.kind]: owner.metadata.name,
+    }
+
+
+def owner_reference(owner: Owner) -> OwnerReference:
+    """The reference by which a pod belongs to its owner and is deleted with it."""
+    return OwnerReference(
+        api_version=API_VERSION, kind=owner.kind, name=owner.metadata.name, uid=owner.metadata.uid
+    )
+
+
+def is_owned_by(pod: Pod, uid: str) -> bool:
+    """Whether the object with this uid controls the pod."""
+    return any(ref.controller and ref.uid == uid for ref in pod.metadata.owner_references)
