@@ -1,0 +1,1 @@
+"""The way to an inference server, in token ids."""

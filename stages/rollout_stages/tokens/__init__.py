@@ -1,0 +1,1 @@
+"""From messages to token ids, without ever turning recorded tokens into text and back."""

@@ -1,0 +1,270 @@
+"""The loop of a stage worker: lease while there is room, renew, run, complete.
+
+One task per lease, one heartbeat for all of them. A finished unit keeps its lease, and is renewed,
+until the gateway has taken the result or said that the lease is lost: a gateway that is away for a
+while costs time, not results.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rollout_client.errors import GatewayError, Invalid
+from rollout_crds.reasons import FailureReason
+from rollout_crds.result import Boundary, Failure, Stage
+from rollout_crds.wire import (
+    Completion,
+    HandedBack,
+    Heartbeat,
+    Lease,
+    LeaseRequest,
+    Revocation,
+    StageFailed,
+    StageResult,
+    WorkerHello,
+)
+from rollout_stages.backoff import backoff
+from rollout_stages.execution import execute
+from rollout_stages.ports import Gateway, StageRunner
+from rollout_stages.work import Work
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class WorkerIdentity:
+    """Who asks for which work."""
+
+    worker: str
+    incarnation: str
+    stage: Stage
+    concurrency: int
+    job_uid: str | None = None
+    pool: str | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Waiting times in seconds."""
+
+    poll: float = 20.0
+    """How long the gateway may hold a request for work."""
+    idle_heartbeat: float = 5.0
+    """Between heartbeats while nothing is leased."""
+    retry_first: float = 0.2
+    retry_longest: float = 5.0
+    stop_grace: float = 8.0
+    """For handing back what is running when the worker is told to stop."""
+
+
+class _Active:
+    """A lease and the task that works on it."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.execution: asyncio.Task[StageResult] | None = None
+        self.dropped: str | None = None
+        self.lost = False
+
+    def drop(self, reason: str, *, lost: bool = False) -> None:
+        """Stop working on it; nothing happens to a unit whose result is there already."""
+        self.dropped, self.lost = reason, self.lost or lost
+        if self.execution is not None:
+            self.execution.cancel(reason)
+
+
+class Worker:
+    """A stage worker.
+
+    Args:
+        gateway: Where work comes from.
+        stage: What is done with it.
+        identity: Who asks for which work.
+        timing: Waiting times.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        stage: StageRunner,
+        identity: WorkerIdentity,
+        timing: Timing | None = None,
+    ) -> None:
+        self._gateway = gateway
+        self._stage = stage
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._active: dict[tuple[str, int], _Active] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._wake_heartbeat = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set; then hand back what is running."""
+        heartbeat = asyncio.create_task(self._heartbeats())
+        try:
+            await _first_of(stop.wait(), self._lease_and_work(), heartbeat)
+        finally:
+            await self._hand_back()
+            heartbeat.cancel()
+            await asyncio.gather(heartbeat, return_exceptions=True)
+
+    async def _lease_and_work(self) -> None:
+        hello = WorkerHello(worker=self._identity.worker, incarnation=self._identity.incarnation)
+        await self._persistently("say hello", lambda: self._gateway.hello(hello))
+        while True:
+            await self._wait_for_room()
+            for lease in await self._persistently("lease", self._request_leases):
+                self._start(lease)
+
+    async def _wait_for_room(self) -> None:
+        while len(self._active) >= self._identity.concurrency:
+            self._room.clear()
+            await self._room.wait()
+
+    def _request_leases(self) -> Awaitable[list[Lease]]:
+        me = self._identity
+        return self._gateway.lease(
+            LeaseRequest(
+                worker=me.worker,
+                incarnation=me.incarnation,
+                stage=me.stage,
+                job_uid=me.job_uid,
+                pool=me.pool,
+                capacity=me.concurrency - len(self._active),
+                wait_seconds=self._timing.poll,
+            )
+        )
+
+    def _start(self, lease: Lease) -> None:
+        deadline = asyncio.get_running_loop().time() + lease.active_deadline_seconds
+        active = _Active(Work(lease, deadline))
+        self._active[lease.work_id, lease.attempt] = active
+        self._wake_heartbeat.set()
+        task = asyncio.create_task(self._work(active))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, active: _Active) -> None:
+        lease = active.work.lease
+        try:
+            result = await self._result(active)
+            if not active.lost:
+                await self._deliver(lease, result)
+        finally:
+            del self._active[lease.work_id, lease.attempt]
+            self._room.set()
+
+    async def _result(self, active: _Active) -> StageResult:
+        active.execution = asyncio.create_task(execute(self._stage, active.work))
+        try:
+            return await active.execution
+        except asyncio.CancelledError:
+            if active.dropped is None:
+                raise
+            return HandedBack(reason=active.dropped)
+
+    async def _deliver(self, lease: Lease, result: StageResult) -> None:
+        completion = Completion(
+            worker=self._identity.worker,
+            incarnation=self._identity.incarnation,
+            work_id=lease.work_id,
+            attempt=lease.attempt,
+            result=result,
+        )
+        try:
+            accepted = await self._persistently(
+                f"complete {lease.work_id}", lambda: self._gateway.complete(completion)
+            )
+        except Invalid as error:
+            _log.error("%s: the gateway refuses the result: %s", lease.work_id, error)
+            if not isinstance(result, StageFailed) or result.trajectory is not None:
+                await self._deliver(lease, _refused(lease, error))
+            return
+        if not accepted:
+            _log.warning("%s attempt %d: lease lost", lease.work_id, lease.attempt)
+
+    async def _heartbeats(self) -> None:
+        while True:
+            self._wake_heartbeat.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake_heartbeat.wait(), self._heartbeat_interval())
+            if not self._active:
+                continue
+            try:
+                reply = await self._gateway.heartbeat(self._heartbeat())
+            except GatewayError as error:
+                _log.warning("heartbeat: %s", error)
+                await asyncio.sleep(self._timing.retry_first)
+                continue
+            for revocation in reply.revoked:
+                self._revoke(revocation)
+
+    def _heartbeat_interval(self) -> float:
+        intervals = (active.work.lease.lease_seconds / 3 for active in self._active.values())
+        return min(intervals, default=self._timing.idle_heartbeat)
+
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(
+            worker=self._identity.worker,
+            incarnation=self._identity.incarnation,
+            leases=tuple(active.work.lease_progress() for active in self._active.values()),
+        )
+
+    def _revoke(self, revocation: Revocation) -> None:
+        active = self._active.get((revocation.work_id, revocation.attempt))
+        if active is not None:
+            active.drop(revocation.reason, lost=revocation.reason == "lost")
+
+    async def _hand_back(self) -> None:
+        for active in self._active.values():
+            active.drop("the worker stops")
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=self._timing.stop_grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _persistently(self, doing: str, request: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask until the gateway answers; only a request that stays wrong is given up."""
+        for wait in backoff(self._timing.retry_first, self._timing.retry_longest):
+            try:
+                return await request()
+            except Invalid:
+                raise
+            except GatewayError as error:
+                _log.warning("cannot %s, trying again in %.1f s: %s", doing, wait, error)
+                await asyncio.sleep(wait)
+        raise AssertionError  # pragma: no cover - backoff never ends
+
+
+def _refused(lease: Lease, error: Invalid) -> StageFailed:
+    return StageFailed(
+        failure=Failure(
+            stage=lease.stage,
+            boundary=Boundary.WORKER,
+            reason=FailureReason.INTERNAL_ERROR.value,
+            message=f"the gateway refuses the result: {error}"[:2048],
+            attempt=lease.attempt,
+            retryable=False,
+        )
+    )
+
+
+async def _first_of(
+    stopped: Awaitable[object], leasing: Awaitable[None], heartbeat: asyncio.Task[None]
+) -> None:
+    """Return when stopped; raise what ended either of the loops."""
+    ending = [asyncio.ensure_future(stopped), asyncio.ensure_future(leasing)]
+    try:
+        done, _ = await asyncio.wait({*ending, heartbeat}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+    for task in done:
+        task.result()
