@@ -1,0 +1,1 @@
+"""Ways to enter a sandbox; each only describes the program to start."""

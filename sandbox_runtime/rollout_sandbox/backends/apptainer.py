@@ -1,0 +1,39 @@
+"""Enters a SIF or a directory image with Apptainer, as the plain user or root, without setuid.
+
+Overlays go through fuse-overlayfs (`enable overlay = driver`): the kernel's overlay as Apptainer
+mounts it answers EIO when a directory of the image is deleted.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..ports import RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
+
+
+class Apptainer:
+    """The backend of choice."""
+
+    name = "apptainer"
+    image_kinds = frozenset({"directory", "sif"})
+
+    def __init__(self, program: Path, config: Path) -> None:
+        self._program = program
+        self._config = config
+
+    def launch(self, entry: Entry, server: Sequence[str]) -> Launch:
+        """Describe a sandbox; see `ports.SandboxBackend`."""
+        place = entry.place
+        argv = [
+            *("setpriv", "--pdeathsig", "KILL", "--"),
+            *(str(self._program), "--silent", "--config", str(self._config), "exec"),
+            *("--userns", "--fakeroot", "--pid", "--ipc", "--net", "--network", "none"),
+            *("--containall", "--no-home", "--no-init", "--cleanenv", "--no-eval"),
+            *("--no-mount", "hostfs,bind-paths"),
+            *("--workdir", str(place.scratch)),
+            *("--bind", f"{entry.runtime}:{RUNTIME_MOUNT}:ro"),
+            *("--bind", f"{place.run}:{RUN_MOUNT}"),
+            *(word for layer in entry.layers for word in ("--overlay", f"{layer}:ro")),
+            *("--overlay", str(place.overlay)),
+            *("--pwd", "/", str(entry.image.path), *server),
+        ]
+        return Launch(argv=tuple(argv), env=dict(entry.env))

@@ -1,0 +1,165 @@
+"""One running sandbox, as its user sees it: the tools, the hand-over of its state, and the end."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from .client import SandboxClient
+from .errors import SandboxDied
+from .instance import Instance
+from .layers import LayerStore
+from .ports import Limits
+from .server.bash.types import BashRequest, BashResult
+from .server.command.types import CommandRequest, CommandResult
+from .server.files.types import ExportRequest, Listing
+from .server.ipython.types import IPythonRequest, IPythonResult
+from .server.types import Health, Strict
+
+M = TypeVar("M", bound=BaseModel)
+
+# The server ends a command that is out of time within some seconds; only then is it taken for dead.
+_ANSWER_GRACE_SECONDS = 20.0
+_KERNEL_START_SECONDS = 60.0
+_FILE_SECONDS = 120.0
+
+
+class Sandbox:
+    """A started sandbox. Every method raises `SandboxDied` once it is gone."""
+
+    def __init__(
+        self, instance: Instance, client: SandboxClient, limits: Limits, layers: LayerStore
+    ) -> None:
+        self._instance = instance
+        self._client = client
+        self._limits = limits
+        self._layers = layers
+
+    @property
+    def id(self) -> str:
+        """Name of the sandbox's directory."""
+        return self._instance.place.root.name
+
+    async def bash(self, command: str, *, timeout_seconds: float | None = None) -> BashResult:
+        """Run a command in the persistent shell."""
+        request = BashRequest(command=command, timeout_seconds=timeout_seconds)
+        seconds = self._patience(timeout_seconds)
+        return await self._post("/v1/bash/run", request, BashResult, seconds)
+
+    async def command(
+        self,
+        script: str,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> CommandResult:
+        """Run a bash script in a process of its own, whose exit code comes from the kernel."""
+        request = CommandRequest(
+            script=script, cwd=cwd, env=env or {}, timeout_seconds=timeout_seconds
+        )
+        seconds = self._patience(timeout_seconds)
+        return await self._post("/v1/command/run", request, CommandResult, seconds)
+
+    async def ipython(self, code: str, *, timeout_seconds: float | None = None) -> IPythonResult:
+        """Execute a cell in the persistent IPython kernel."""
+        request = IPythonRequest(code=code, timeout_seconds=timeout_seconds)
+        seconds = self._patience(timeout_seconds) + _KERNEL_START_SECONDS
+        return await self._post("/v1/ipython/run", request, IPythonResult, seconds)
+
+    async def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """Return a file's content.
+
+        Raises:
+            PathNotFound: there is no such file.
+            PathRefused: it is not a regular file, or may not be read.
+            TooLarge: it holds more than `max_bytes` or the transfer limit.
+        """
+        query = {"path": path} | ({} if max_bytes is None else {"max_bytes": str(max_bytes)})
+        return await self._call("GET", "/v1/files/content", _FILE_SECONDS, query=query)
+
+    async def write(
+        self, path: str, content: bytes, *, mode: int = 0o644, parents: bool = True
+    ) -> None:
+        """Replace a file's content in one step.
+
+        Raises:
+            PathNotFound: the directory is missing and `parents` is false.
+            PathRefused: permission is denied.
+        """
+        query = {"path": path, "mode": str(mode), "parents": str(parents).lower()}
+        await self._call("PUT", "/v1/files/content", _FILE_SECONDS, query=query, body=content)
+
+    async def list(self, path: str) -> Listing:
+        """Return a directory's entries."""
+        data = await self._call("GET", "/v1/files/list", _FILE_SECONDS, query={"path": path})
+        return Listing.model_validate_json(data)
+
+    async def export(self, paths: Sequence[str], *, max_bytes: int | None = None) -> bytes:
+        """Return a tar of the paths. Its content is the agent's: only `import_` may unpack it.
+
+        Raises:
+            PathNotFound: a path does not exist.
+            TooLarge: the content is over `max_bytes` or the transfer limit.
+        """
+        body = ExportRequest(paths=[*paths], max_bytes=max_bytes).model_dump_json().encode()
+        return await self._call("POST", "/v1/files/export", _FILE_SECONDS, body=body)
+
+    async def import_(self, archive: bytes, paths: Sequence[str]) -> None:
+        """Unpack an export of `paths` inside the sandbox.
+
+        Raises:
+            PathRefused: a member lies outside `paths` or would be written through a symlink.
+            InvalidRequest: the archive is damaged.
+        """
+        query = {"paths": json.dumps([*paths])}
+        await self._call("POST", "/v1/files/import", _FILE_SECONDS, query=query, body=archive)
+
+    async def health(self) -> Health:
+        """Return the versions of what runs inside."""
+        data = await self._call("GET", "/v1/health", _FILE_SECONDS)
+        return Health.model_validate_json(data)
+
+    async def commit(self) -> str:
+        """End the sandbox and store what it changed as a layer; return the layer's digest."""
+        await self._end()
+        return await asyncio.to_thread(self._layers.commit, self._instance.place.upper)
+
+    async def stop(self) -> None:
+        """End the sandbox and remove all that it left; again is harmless."""
+        await self._end()
+        await asyncio.shield(asyncio.to_thread(self._instance.remove))
+
+    async def _end(self) -> None:
+        self._client.close()
+        await asyncio.shield(self._instance.kill())
+
+    def _patience(self, timeout_seconds: float | None) -> float:
+        limit = self._limits.action_seconds
+        return min(timeout_seconds or limit, limit) + _ANSWER_GRACE_SECONDS
+
+    async def _post(self, path: str, request: Strict, kind: type[M], seconds: float) -> M:
+        body = request.model_dump_json().encode()
+        return kind.model_validate_json(await self._call("POST", path, seconds, body=body))
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        *,
+        query: dict[str, str] | None = None,
+        body: bytes = b"",
+    ) -> bytes:
+        if self._instance.ended:
+            message = f"sandbox {self.id} has ended{self._instance.last_words()}"
+            raise SandboxDied(message)
+        try:
+            return await self._client.request(
+                method, path, query=query, body=body, timeout_seconds=seconds
+            )
+        except SandboxDied as error:
+            message = f"sandbox {self.id}: {error}{self._instance.last_words()}"
+            raise SandboxDied(message) from error

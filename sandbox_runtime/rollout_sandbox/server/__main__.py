@@ -1,0 +1,69 @@
+"""Process 1 of a sandbox: serves the tools on an inherited socket until the host lets it go.
+
+As process 1 of its PID namespace it gets no signal that it has no handler for, not even SIGKILL,
+from anything in the sandbox; and being not dumpable, it can't be traced or read through `/proc`.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from .app import create_app
+from .processes import Reaper, process_table
+from .types import ServerConfig
+
+_PR_SET_DUMPABLE = 4
+_REAP_SECONDS = 5.0
+# The host keeps connections open for the sandbox's life.
+_NEVER_SECONDS = 10**8
+
+
+class _Server(uvicorn.Server):
+    """A server that installs no signal handlers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _reap_orphans() -> None:
+    reaper = Reaper()
+    while True:
+        await asyncio.sleep(_REAP_SECONDS)
+        reaper.scan(process_table(), os.getpid())
+
+
+async def _serve(config: ServerConfig) -> None:
+    reaping = asyncio.create_task(_reap_orphans())
+    listener = socket.socket(fileno=config.socket_fd)
+    listener.set_inheritable(False)
+    app = create_app(config, dict(os.environ))
+    settings = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=_NEVER_SECONDS,
+    )
+    await _Server(settings).serve(sockets=[listener])
+    reaping.cancel()
+
+
+def main() -> None:
+    """Serve; the only argument is a `ServerConfig` as JSON."""
+    config = ServerConfig.model_validate_json(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    os.chdir("/")
+    asyncio.run(_serve(config))
+
+
+if __name__ == "__main__":
+    main()

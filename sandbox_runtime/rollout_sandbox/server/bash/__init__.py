@@ -1,0 +1,1 @@
+"""The bash tool: one persistent shell on a pseudo-terminal."""

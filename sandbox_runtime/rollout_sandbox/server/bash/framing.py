@@ -1,0 +1,89 @@
+"""Finds one command's output in the byte stream of a terminal.
+
+Each command gets a nonce. The shell prints a begin mark with it, runs the command, prints an end
+mark with the exit status. Text outside the marks (prompts, job notices) is dropped. The line sent
+to the shell holds the nonce in two halves, so a shell that echoes or traces it forges no mark.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from ..output import OutputBuffer
+
+SETUP = b" PS1= PS2=; unset HISTFILE PROMPT_COMMAND; __rollout_status() { return $1; }\n"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The marks of one command."""
+
+    nonce: str
+
+    @property
+    def begin(self) -> bytes:
+        """What the shell prints before the command runs."""
+        return f"\x1e{self.nonce}\x1e<".encode()
+
+    def end_line(self) -> bytes:
+        """Return the input that makes the shell print the end mark with the last status."""
+        return f" {self._print_end()}\n".encode()
+
+    def run_line(self, script: str, last_status: int) -> bytes:
+        """Return the input that runs the text of the file `script` between the marks."""
+        first, second = self._halves()
+        start = (
+            f"IFS= builtin read -rd '' __rollout_command <{shlex.quote(script)} || :; "
+            f"builtin printf '\\036%s%s\\036<' {first} {second} >/dev/tty; "
+            f"__rollout_status {last_status}"
+        )
+        run = 'builtin eval "$__rollout_command"'
+        return f" {{ {start}; }} 2>/dev/null; {run}; {self._print_end()}\n".encode()
+
+    def _print_end(self) -> str:
+        first, second = self._halves()
+        mark = f"builtin printf '\\036%s%s\\036%d\\036' {first} {second} $?"
+        return f"{{ {mark} >/dev/tty; }} 2>/dev/null"
+
+    def _halves(self) -> tuple[str, str]:
+        middle = len(self.nonce) // 2
+        return self.nonce[:middle], self.nonce[middle:]
+
+
+class Scanner:
+    """Takes the stream in pieces of any size and keeps what lies between the marks of one frame."""
+
+    def __init__(self, frame: Frame, output: OutputBuffer) -> None:
+        self._begin = frame.begin
+        self._end = re.compile(f"\x1e{frame.nonce}\x1e(\\d{{1,3}})\x1e".encode())
+        self._longest_end = len(frame.nonce) + 6
+        self._output = output
+        self._pending = b""
+        self._begun = False
+        self.exit_code: int | None = None
+
+    def feed(self, data: bytes) -> bool:
+        """Take a piece; return True once the end mark was seen."""
+        self._pending += data
+        if match := self._end.search(self._pending):
+            self.exit_code = int(match[1])
+            self._keep(self._pending[: match.start()], final=True)
+            return True
+        self._keep(self._pending, final=False)
+        return False
+
+    def finish(self) -> None:
+        """Keep what is held back: the stream ended without an end mark."""
+        self._keep(self._pending, final=True)
+
+    def _keep(self, data: bytes, *, final: bool) -> None:
+        if not self._begun:
+            before, found, after = data.partition(self._begin)
+            if not found:
+                self._pending = before[-len(self._begin) :]
+                return
+            self._begun = True
+            data = after
+        held = 0 if final else min(len(data), self._longest_end)
+        self._output.feed(data[: len(data) - held])
+        self._pending = data[len(data) - held :]

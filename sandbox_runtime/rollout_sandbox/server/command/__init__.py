@@ -1,0 +1,1 @@
+"""The command tool: one-shot programs with exact exit codes."""

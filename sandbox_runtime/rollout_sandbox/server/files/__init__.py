@@ -1,0 +1,1 @@
+"""The file tool: read, write, list, and archives of declared paths."""

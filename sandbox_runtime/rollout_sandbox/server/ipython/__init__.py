@@ -1,0 +1,1 @@
+"""The IPython tool: one persistent kernel."""

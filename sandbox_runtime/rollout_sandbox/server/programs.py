@@ -1,0 +1,63 @@
+"""How the tools start programs: environment, rlimits and the shell to use."""
+
+import os
+import shutil
+from pathlib import Path
+
+from .types import ServerConfig
+
+_OWN_BASH = "/.rollout/runtime/bin/bash"
+_DEFAULTS = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+_NOT_PASSED_ON = ("APPTAINER", "SINGULARITY", "LD_LIBRARY_PATH", "PROMPT_COMMAND", "PS1")
+
+
+def tool_environment(own: dict[str, str], configured: dict[str, str]) -> dict[str, str]:
+    """Return the tools' environment: defaults, then the image's own, then the spec's.
+
+    >>> tool_environment({"A": "image", "APPTAINER_NAME": "x"}, {"B": "1"})["A"]
+    'image'
+    """
+    inherited = {k: v for k, v in own.items() if not k.startswith(_NOT_PASSED_ON)}
+    return {**_DEFAULTS, **inherited, **configured}
+
+
+def find_bash(env: dict[str, str]) -> str:
+    """Return the image's bash, or the runtime's own where the image has none."""
+    return shutil.which("bash", path=env.get("PATH")) or _OWN_BASH
+
+
+def limited(config: ServerConfig, argv: list[str]) -> list[str]:
+    """Return `argv` behind a shell that sets the rlimits and then becomes the program.
+
+    >>> config = ServerConfig(socket_fd=3, workdir="/", run_dir="/", env={}, action_seconds=1,
+    ...     output_bytes=1, transfer_bytes=1, processes=9)
+    >>> limited(config, ["ls"])[2:]
+    ['ulimit -u 9 && exec "$0" "$@"', 'ls']
+    """
+    settings: list[str] = []
+    if config.memory_bytes is not None:
+        settings.append(f"ulimit -v {config.memory_bytes // 1024}")
+    if config.processes is not None:
+        settings.append(f"ulimit -u {config.processes}")
+    if config.open_files is not None:
+        settings.append(f"ulimit -n {config.open_files}")
+    if not settings:
+        return argv
+    script = " && ".join([*settings, 'exec "$0" "$@"'])
+    return [_OWN_BASH, "-c", script, *argv]
+
+
+def working_directory(config: ServerConfig) -> str:
+    """Make the working directory if it is missing, and return it (`/` where it can't be made)."""
+    try:
+        Path(config.workdir).mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return "/"
+    return config.workdir if os.access(config.workdir, os.X_OK) else "/"
