@@ -108,7 +108,6 @@ class LLMPoolObserved:
     """URL and health of each backend that was probed."""
     registration: LLMPoolRegistration | None = None
     """The last one that the gateway took, unless it may have forgotten it."""
-    gateway_error: str | None = None
 
     def health_of(self, url: str) -> BackendHealth | None:
         """The health of a backend, if it was probed."""

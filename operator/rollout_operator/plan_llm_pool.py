@@ -50,7 +50,7 @@ def targets(pool: LLMPool, site: Site) -> list[Target]:
 def plan_llm_pool(pool: LLMPool, observed: LLMPoolObserved, now: datetime) -> Plan:
     """Decide what to do about the inference servers of a model."""
     if pool.metadata.deletion_timestamp is not None:
-        return _plan_deletion(pool, observed)
+        return _plan_deletion(pool)
     backends = [(t, observed.health_of(t.url)) for t in targets(pool, observed.site)]
     scaling = _scaling(pool, observed, now)
     status = _status(pool, backends, observed, now)
@@ -67,11 +67,9 @@ def plan_llm_pool(pool: LLMPool, observed: LLMPoolObserved, now: datetime) -> Pl
     )
 
 
-def _plan_deletion(pool: LLMPool, observed: LLMPoolObserved) -> Plan:
+def _plan_deletion(pool: LLMPool) -> Plan:
     if FINALIZER not in pool.metadata.finalizers:
         return Plan()
-    if observed.gateway_error is not None:
-        return Plan(requeue_after=PROBE_UNHEALTHY_SECONDS)
     action = UnregisterLLMPool(pool.metadata.namespace, pool.metadata.name)
     return Plan(gateway=(action,), release_finalizer=True)
 
@@ -168,7 +166,7 @@ def _registration(
         spec=pool.spec,
         backends=tuple(_register(target, health) for target, health in backends),
     )
-    if observed.gateway_error is not None or registration == observed.registration:
+    if registration == observed.registration:
         return ()
     return (RegisterLLMPool(registration),)
 

@@ -43,7 +43,7 @@ class Cluster(Protocol):
         """Replace the status of an object."""
         ...
 
-    async def write_finalizers(self, target: Owner, finalizers: tuple[str, ...]) -> None:
+    async def write_finalizers(self, target: Owner, finalizers: tuple[str, ...]) -> Resource:
         """Replace the finalizers of an object."""
         ...
 

@@ -1,0 +1,47 @@
+"""Looks at inference servers over HTTP, on TCP or on a Unix socket."""
+
+from typing import Any
+
+import httpx2
+
+from rollout_client.locations import parse_gateway_url
+from rollout_operator.observed import ProbeResult
+
+_TIMEOUT_SECONDS = 5.0
+
+
+class HttpEngineProbe:
+    """Asks `/health` whether a server is alive and `/v1/models` what it serves."""
+
+    async def probe(self, url: str) -> ProbeResult:
+        """Ask a server whether it is alive and what it serves; never raises."""
+        try:
+            address = parse_gateway_url(url)
+            async with httpx2.AsyncClient(
+                transport=httpx2.AsyncHTTPTransport(uds=address.socket_path),
+                base_url=address.base_url,
+                timeout=_TIMEOUT_SECONDS,
+            ) as http:
+                health = await http.get("/health")
+                if not health.is_success:
+                    return ProbeResult(url, error=f"/health answers {health.status_code}")
+                return _models(url, await http.get("/v1/models"))
+        except httpx2.TimeoutException:
+            return ProbeResult(url, error=f"no answer in {_TIMEOUT_SECONDS:g} s", timed_out=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            return ProbeResult(url, error=str(error) or type(error).__name__)
+
+
+def _models(url: str, response: httpx2.Response) -> ProbeResult:
+    if not response.is_success:
+        return ProbeResult(url, error=f"/v1/models answers {response.status_code}")
+    try:
+        models = tuple(_model(entry) for entry in response.json()["data"])
+    except (ValueError, KeyError, TypeError):
+        return ProbeResult(url, error="/v1/models does not answer in the form of OpenAI's API")
+    return ProbeResult(url, models=models)
+
+
+def _model(entry: dict[str, Any]) -> tuple[str, int | None]:
+    length = entry.get("max_model_len")
+    return str(entry["id"]), length if isinstance(length, int) else None
