@@ -7,20 +7,13 @@ connection or a 503 is answered by trying again with growing pauses, for a bound
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from rollout_client.backoff import pauses
 from rollout_client.errors import Unavailable
 from rollout_client.transport import Transport
 
 Query = Mapping[str, str | int | float]
-
-
-def pauses(first: float = 0.05, longest: float = 2.0) -> Iterator[float]:
-    """Seconds to wait before each further attempt: doubling, up to `longest`."""
-    pause = first
-    while True:
-        yield pause
-        pause = min(pause * 2, longest)
 
 
 class GatewaySession:
