@@ -138,9 +138,10 @@ def main(argv: Sequence[str]) -> int:
     store, progress = Store(default_root()), Progress()
     progress.tell("setup", f"into {store.root}")
     try:
+        store.check()
         complete = set_up(options.components or list(COMPONENTS), store, progress)
     except SetupError as error:
         progress.tell("setup", f"FAILED: {error}")
         return 1
-    progress.tell("setup", "all there" if complete else "incomplete, see FAILED above")
+    progress.tell("setup", "all there" if complete else "incomplete")
     return 0 if complete else 1

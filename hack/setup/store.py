@@ -20,6 +20,8 @@ from pathlib import Path
 
 from hack.setup.errors import SetupError
 
+_CHOOSE = "choose a folder you may write with ROLLOUT_CACHE"
+
 
 def default_root() -> Path:
     """Return `$ROLLOUT_CACHE`, else `rollout-operator` in the user's cache folder."""
@@ -55,6 +57,16 @@ class Store:
                 on_wait()
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+    def check(self) -> None:
+        """Make sure that the cache can be written.
+
+        Raises:
+            SetupError: It cannot.
+        """
+        for kind in ("locks", "logs", "store"):
+            if not os.access(self._folder(kind), os.W_OK):
+                raise SetupError(f"{self.root} is not yours to write; {_CHOOSE}")
 
     def entry(self, name: str) -> Path:
         """Return where the entry `name` is, or will be."""
@@ -95,6 +107,5 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            remedy = "choose a folder you may write with ROLLOUT_CACHE"
-            raise SetupError(f"cannot make {folder}: {error.strerror}; {remedy}") from error
+            raise SetupError(f"cannot make {folder}: {error.strerror}; {_CHOOSE}") from error
         return folder

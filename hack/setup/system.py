@@ -43,6 +43,7 @@ class Package:
 
 PACKAGES = (
     Package("git", command="git"),
+    Package("make", command="make"),
     Package("ca-certificates", file="/etc/ssl/certs/ca-certificates.crt"),
     Package("bubblewrap", command="bwrap"),
     Package("squashfs-tools", command="mksquashfs"),

@@ -1,0 +1,62 @@
+# Everything runs from the checkout; what is built once per machine goes to ROLLOUT_CACHE.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup project runtime demo manifests lint test test-fast bench clean clean-cache
+
+PYTHON ?= python3
+export ROLLOUT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rollout-operator
+export PATH := $(ROLLOUT_CACHE)/bin:$(PATH)
+
+BIN := .venv/bin
+SETUP := $(PYTHON) -m hack.setup
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+OWN := crds api sandbox_runtime stages operator slurm_bridge trainers
+TOOLS := hack/setup $(wildcard hack/*.py)
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Set up everything: environment, Apptainer, vLLM (CPU), models, sandbox images and runtime
+	$(SETUP)
+
+project: ## Set up only the Python environment .venv
+	$(SETUP) project
+
+runtime: ## Build the runtime that is mounted into sandboxes
+	$(SETUP) runtime
+
+demo: setup ## Set up, then run the math and the coding example on this machine
+	$(BIN)/rolloutctl run -f examples/math/rolloutjob.yaml
+	$(BIN)/rolloutctl run -f examples/coding/rolloutjob.yaml
+
+manifests: ## Generate the CRD YAML from the models
+	$(BIN)/python -m rollout_crds.generate
+
+lint: ## Check style, types, layers and dependencies
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy --explicit-package-bases $(TOOLS) tests/support
+	$(BIN)/pyright
+	$(BIN)/pyright $(TOOLS) tests/support
+	$(BIN)/lint-imports
+	$(BIN)/deptry $(OWN)
+
+test: ## Set up everything, check and run all tests; fails when one is skipped for want of set-up
+	$(SETUP) project
+	$(MAKE) --jobs 2 --output-sync=line setup lint
+	$(PYTEST) -p tests.support.strict --numprocesses $(WORKERS) --dist loadgroup
+
+test-fast: project ## Run the unit and contract tests only
+	$(PYTEST) tests/unit tests/contract
+
+bench: setup ## Measure the overhead of our own machinery per rollout
+	$(BIN)/python -m bench
+
+clean: ## Remove what tools left in the checkout
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+
+clean-cache: ## Remove the machine's cache too (downloaded and built parts)
+	rm -rf "$(ROLLOUT_CACHE)"
