@@ -6,6 +6,7 @@ content they came from.
 """
 
 import fcntl
+import functools
 import hashlib
 import os
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from .errors import ImageNotFound
 from .ports import ImageRef, SandboxBackend
@@ -94,11 +96,13 @@ class ImageCache:
 def _local(path: Path) -> ImageRef:
     _must_exist(path)
     path = path.resolve()
-    if path.is_dir():
-        status = path.stat()
-        identity = f"{path}:{status.st_mtime_ns}:{status.st_ino}"
-        return ImageRef("directory", path, hashlib.sha256(identity.encode()).hexdigest())
-    return ImageRef("sif", path, _file_digest(path))
+    kind: Literal["directory", "sif"] = "directory" if path.is_dir() else "sif"
+    return ImageRef(kind, path, hashlib.sha256(repr(_identity(path)).encode()).hexdigest())
+
+
+def _identity(path: Path) -> tuple[str, int, int, int]:
+    status = path.stat()
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _must_exist(path: Path) -> None:
@@ -111,7 +115,13 @@ def _must_exist(path: Path) -> None:
 
 
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as source:
+    return _digest_once(_identity(path))
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest_once(identity: tuple[str, int, int, int]) -> str:
+    """Hash a file of several gigabytes once per process, not at each start."""
+    with Path(identity[0]).open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 

@@ -40,7 +40,7 @@ class ImageRef:
     kind: Literal["directory", "sif"]
     path: Path
     digest: str
-    """Identity of the content: of a SIF its sha256, of a directory its path and mtime."""
+    """Names what was made of it in a cache: hash of its path, size and time, or of its content."""
 
 
 @dataclass(frozen=True)

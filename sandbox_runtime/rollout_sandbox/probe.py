@@ -23,6 +23,8 @@ enable underlay = no
 allow setuid = no
 mount home = no
 mount hostfs = no
+mount sys = no
+mount dev = minimal
 mount tmp = yes
 config passwd = no
 config group = no
@@ -96,7 +98,7 @@ def make_backend(name: str, root: Path) -> SandboxBackend:
     scratch = root / f".apptainer.conf.{os.getpid()}"
     scratch.write_text(_APPTAINER_CONF)
     scratch.replace(config)
-    return Apptainer(program, config)
+    return Apptainer(program, config, root=os.geteuid() == 0)
 
 
 def _overlay(root: Path) -> Capability:

@@ -16,9 +16,11 @@ class Apptainer:
     name = "apptainer"
     image_kinds = frozenset({"directory", "sif"})
 
-    def __init__(self, program: Path, config: Path) -> None:
+    def __init__(self, program: Path, config: Path, *, root: bool) -> None:
         self._program = program
         self._config = config
+        # Root needs no map of its own id to root, and has no subordinate ids to make one.
+        self._root = root
 
     def launch(self, entry: Entry, server: Sequence[str]) -> Launch:
         """Describe a sandbox; see `ports.SandboxBackend`."""
@@ -26,9 +28,10 @@ class Apptainer:
         argv = [
             *("setpriv", "--pdeathsig", "KILL", "--"),
             *(str(self._program), "--silent", "--config", str(self._config), "exec"),
-            *("--userns", "--fakeroot", "--pid", "--ipc", "--net", "--network", "none"),
+            *("--userns" if self._root else "--fakeroot", "--pid", "--ipc"),
+            *("--net", "--network", "none"),
             *("--containall", "--no-home", "--no-init", "--cleanenv", "--no-eval"),
-            *("--no-mount", "hostfs,bind-paths"),
+            *("--no-mount", "sys,bind-paths"),
             *("--workdir", str(place.scratch)),
             *("--bind", f"{entry.runtime}:{RUNTIME_MOUNT}:ro"),
             *("--bind", f"{place.run}:{RUN_MOUNT}"),

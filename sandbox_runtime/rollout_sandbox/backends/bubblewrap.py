@@ -2,8 +2,7 @@
 
 The overlay is mounted with `userxattr` in a user namespace of its own, so that deleting a
 directory of the image works; bubblewrap then makes a second, inner user namespace, whose root has
-no power over that mount. The sandbox's user is root, but with only the capabilities that installing
-software needs.
+no power over that mount.
 """
 
 from collections.abc import Sequence
@@ -11,16 +10,6 @@ from collections.abc import Sequence
 from ..errors import SandboxUnavailable
 from ..ports import RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
 
-_KEPT = (
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETFCAP",
-    "CAP_SYS_CHROOT",
-)
 _MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
 
 
@@ -38,8 +27,6 @@ class Bubblewrap:
             *("unshare", "--user", "--map-root-user", "--mount", "--"),
             *("sh", "-c", _MOUNT, "sh", overlay_options(entry), str(place.merged)),
             *("bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1", "--new-session"),
-            *("--cap-drop", "ALL"),
-            *(word for capability in _KEPT for word in ("--cap-add", capability)),
             *("--hostname", "sandbox"),
             *("--bind", str(place.merged), "/"),
             *("--ro-bind", str(entry.runtime), RUNTIME_MOUNT),

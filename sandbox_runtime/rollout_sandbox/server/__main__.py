@@ -5,7 +5,6 @@ from anything in the sandbox; and being not dumpable, it can't be traced or read
 """
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
@@ -16,10 +15,10 @@ from contextlib import contextmanager
 import uvicorn
 
 from .app import create_app
+from .privileges import shed
 from .processes import Reaper, process_table
 from .types import ServerConfig
 
-_PR_SET_DUMPABLE = 4
 _REAP_SECONDS = 5.0
 # The host keeps connections open for the sandbox's life.
 _NEVER_SECONDS = 10**8
@@ -60,7 +59,7 @@ def main() -> None:
     """Serve; the only argument is a `ServerConfig` as JSON."""
     config = ServerConfig.model_validate_json(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    shed()
     os.chdir("/")
     asyncio.run(_serve(config))
 

@@ -28,9 +28,8 @@ def routes(controller: FilesController, transfer_bytes: int) -> list[Route]:
         return empty()
 
     async def list_(request: Request) -> Response:
-        return model(
-            await asyncio.to_thread(controller.list_directory, parse_query(request, ListQuery))
-        )
+        query = parse_query(request, ListQuery)
+        return model(await asyncio.to_thread(controller.list_directory, query))
 
     async def export(request: Request) -> Response:
         data = await asyncio.to_thread(controller.export, await parse(request, ExportRequest))
