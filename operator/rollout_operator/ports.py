@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from rollout_crds.pod import Pod
+from rollout_crds.pod import Pod, PodStatus
 from rollout_crds.resources import ChangedObject, Event, Resource
 from rollout_crds.wire import JobState, JobSubmission, LLMPoolRegistration
 from rollout_operator.observed import GatewayJob, ProbeResult
@@ -39,7 +39,7 @@ class Cluster(Protocol):
         """Ask for the deletion of an object; one that is gone already is fine."""
         ...
 
-    async def write_status(self, target: Owner, status: Status) -> Resource:
+    async def write_status(self, target: Resource, status: Status | PodStatus) -> Resource:
         """Replace the status of an object."""
         ...
 
