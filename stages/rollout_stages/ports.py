@@ -7,7 +7,6 @@ Adapters are in `sandboxes` (rollout_sandbox), `engine` (vLLM), `blobs` (fsspec)
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from rollout_crds.llmpool import LLMPoolSpec
@@ -48,14 +47,14 @@ class Gateway(Protocol):
 
 
 class BlobStore(Protocol):
-    """Files addressed by their content."""
+    """Content addressed by its hash; raises `StageError` with reason `BlobUnavailable`."""
 
-    async def put(self, source: Path) -> BlobRef:
-        """Store a file; storing the same content again changes nothing."""
+    async def put(self, content: bytes) -> BlobRef:
+        """Store content; storing the same again changes nothing."""
         ...
 
-    async def fetch(self, ref: BlobRef, destination: Path) -> None:
-        """Copy a blob to a local file, checking its content."""
+    async def read(self, ref: BlobRef) -> bytes:
+        """Content of a blob, checked."""
         ...
 
 
@@ -72,9 +71,10 @@ class CommandResult:
 
 
 class Sandbox(Protocol):
-    """A running sandbox.
+    """A running sandbox; relative paths are below its working directory.
 
-    Raises errors of `rollout_sandbox.errors`; commands that fail or time out are results.
+    Commands that fail or time out are results. Every method raises `StageError` when the sandbox is
+    broken (retryable), or when it refuses a path that a task names (not retryable).
     """
 
     async def bash(self, command: str, timeout_seconds: float) -> CommandResult:
@@ -86,19 +86,27 @@ class Sandbox(Protocol):
         ...
 
     async def command(self, script: str, timeout_seconds: float) -> CommandResult:
-        """Run a script in the working directory, in a process of its own."""
+        """Run a script in a process of its own."""
         ...
 
     async def write(self, path: str, content: bytes, mode: int) -> None:
-        """Write a file; relative paths are below the working directory."""
+        """Write a file."""
         ...
 
-    async def export(self, paths: Sequence[str], destination: Path) -> None:
-        """Copy files and directories into a tar archive on the host; missing ones are left out."""
+    async def export(self, paths: Sequence[str]) -> bytes:
+        """Tar archive of files and directories; those that do not exist are left out.
+
+        Raises:
+            StageError: `ArtifactUnusable`, by the agent's fault.
+        """
         ...
 
-    async def restore(self, archive: Path, paths: Sequence[str]) -> None:
-        """Replace `paths` by what an archive of `export` holds of them."""
+    async def restore(self, archive: bytes, paths: Sequence[str]) -> None:
+        """Replace `paths` by what an archive of `export` holds of them.
+
+        Raises:
+            StageError: `ArtifactUnusable`, by the agent's fault.
+        """
         ...
 
     async def commit(self) -> BlobRef:
@@ -109,11 +117,11 @@ class Sandbox(Protocol):
 class Sandboxes(Protocol):
     """Starts sandboxes on this node."""
 
-    def resolve(self, image: str) -> str:
-        """The image as this node finds it.
+    def check_image(self, image: str) -> None:
+        """Find out early whether an image is on this node.
 
         Raises:
-            rollout_sandbox.errors.ImageNotFound: It is not there.
+            StageError: `ImageNotFound`.
         """
         ...
 
@@ -121,15 +129,17 @@ class Sandboxes(Protocol):
         self,
         environment: PreparedEnvironment,
         settings: SandboxSettings,
-        *,
         action_seconds: float | None = None,
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """A new sandbox over the prepared environment, gone when the context ends.
+        """A new sandbox over a prepared environment, gone when the context ends.
 
         Args:
             environment: Image, and the layer over it.
             settings: The job's sandbox settings.
             action_seconds: Longest command, when not that of the settings.
+
+        Raises:
+            StageError: It cannot be started.
         """
         ...
 

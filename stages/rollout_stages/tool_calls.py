@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from rollout_crds.trajectory import ToolCall
 
@@ -47,7 +48,7 @@ def parse(text: str, turn: int) -> list[ParsedCall]:
 
 def _parse_one(body: str, call_id: str) -> ParsedCall:
     try:
-        call = json.loads(body)
+        call = from_json(body.strip(), allow_inf_nan=False)
     except ValueError as error:
         return MalformedCall(call_id, f"the tool call is not valid JSON: {error}")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
@@ -61,7 +62,7 @@ def _parse_one(body: str, call_id: str) -> ParsedCall:
 def _arguments(value: object) -> dict[str, JsonValue] | None:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = from_json(value, allow_inf_nan=False)
         except ValueError:
             return None
     return value if isinstance(value, dict) else None

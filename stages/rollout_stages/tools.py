@@ -4,14 +4,14 @@ Whatever the model asks for has an answer in text: an unknown tool, wrong argume
 that fails or runs out of time are told to the model. Only a broken sandbox is an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout_crds.rolloutjob import ToolName
 from rollout_crds.trajectory import ToolCall
 from rollout_stages.ports import CommandResult, Sandbox
 
-_ARGUMENT: dict[ToolName, str] = {"bash": "command", "ipython": "code"}
+_ARGUMENT: Mapping[str, str] = {"bash": "command", "ipython": "code"}
 _DESCRIPTIONS: dict[ToolName, tuple[str, str]] = {
     "bash": (
         "Run a command in a persistent bash session and return what it prints.",
@@ -71,6 +71,8 @@ class ToolBox:
         argument = call.arguments.get(_ARGUMENT[name])
         if not isinstance(argument, str) or len(call.arguments) != 1:
             return f'error: {name} takes exactly one argument, the string "{_ARGUMENT[name]}"'
+        if "\0" in argument:
+            return f"error: the {_ARGUMENT[name]} contains a NUL character"
         run = self._sandbox.bash if name == "bash" else self._sandbox.ipython
         return self._answer(await run(argument, self._timeout))
 

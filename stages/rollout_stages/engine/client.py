@@ -181,6 +181,11 @@ class VLLMEngines:
             self._engines[key] = VLLMEngine(url, pool.model)
         return self._engines[key]
 
+    async def aclose(self) -> None:
+        """Close the connections to all servers."""
+        for engine in self._engines.values():
+            await engine.aclose()
+
 
 def _detail(response: httpx2.Response) -> str:
     try:
