@@ -13,8 +13,9 @@ from hack.setup.errors import SetupError
 from hack.setup.shell import output
 
 UV_VERSION = "0.13.9"
-# The project runs on the Python that runs set-up: nothing may fetch another one.
-UV_ENV = {"UV_PYTHON_DOWNLOADS": "never"}
+# The project runs on the Python that runs set-up, so nothing may fetch another one; the machine's
+# own certificates count, as they do for pip and apt.
+UV_ENV = {"UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1"}
 _SYNC = ("sync", "--frozen", "--all-extras", "--no-extra", "engine")
 
 

@@ -7,6 +7,8 @@ terminal and Ctrl-C reaches them; `stop_all` ends them when only this process ge
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import threading
@@ -15,6 +17,7 @@ from pathlib import Path
 
 from hack.setup.errors import SetupError
 
+_ERROR = re.compile(r"^(E:|error\b|cause:|fatal)|\berror:", re.IGNORECASE)
 _running: set[subprocess.Popen[bytes]] = set()
 _guard = threading.Lock()
 _stopping = threading.Event()
@@ -28,9 +31,14 @@ def stop_all() -> None:
             process.terminate()
 
 
-def _last_line(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    return next((line for line in reversed(lines) if line), "no output")
+def _cause(log: Path, start: int) -> str:
+    """Return the line of a program's output that most likely names why it failed."""
+    with log.open("rb") as file:
+        file.seek(start)
+        text = file.read().decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)]
+    return (errors or lines or ["no output"])[-1]
 
 
 class Shell:
@@ -53,9 +61,10 @@ class Shell:
             SetupError: It cannot start or it failed; tells its last line of output and `remedy`.
         """
         words = [str(word) for word in argv]
+        start = self.log.stat().st_size if self.log.exists() else 0
         code = self._status(words, cwd, env)
         if code:
-            cause = f"`{words[0]}` failed with status {code}: {_last_line(self.log)}"
+            cause = f"`{words[0]}` failed with status {code}: {_cause(self.log, start)}"
             raise SetupError(f"{cause}; {remedy or 'see the log'} ({self.log})")
 
     def succeeds(self, *argv: str | Path, env: Mapping[str, str] | None = None) -> bool:
@@ -70,7 +79,7 @@ class Shell:
             message = "stopped"
             raise SetupError(message)
         with self.log.open("ab") as log:
-            log.write(f"$ {' '.join(words)}\n".encode())
+            log.write(f"$ {shlex.join(words)}\n".encode())
             log.flush()
             try:
                 process = subprocess.Popen(
