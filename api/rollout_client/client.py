@@ -18,13 +18,13 @@ from rollout_client.session import GatewaySession, Query
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.meta import Condition
 from rollout_crds.pod import Pod
-from rollout_crds.resources import BY_KIND, Changes, Event, Resource
+from rollout_crds.resources import BY_KIND, Changes, Event
 from rollout_crds.result import RolloutRecord, StreamEnd
 from rollout_crds.rolloutjob import JobProgress, RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
 from rollout_crds.wire import RolloutSummary
 
-ResourceT = TypeVar("ResourceT", RolloutJob, RolloutPool, LLMPool, Pod)
+ResourceT = TypeVar("ResourceT", bound=RolloutJob | RolloutPool | LLMPool | Pod)
 
 LONG_POLL_SECONDS = 20.0
 PAGE_SIZE = 100
@@ -95,15 +95,13 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
             Invalid: A field is wrong, or may not change after creation.
             Conflict: The object is being deleted.
         """
-        model = type(resource)
+        model: type[ResourceT] = type(resource)
         body = resource.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"status"}
         )
         path = _path(model, resource.metadata.name)
         query = {"namespace": resource.metadata.namespace}
-        return model.model_validate_json(
-            await self._session.request("PUT", path, query=query, body=body)
-        )
+        return _parsed(model, await self._session.request("PUT", path, query=query, body=body))
 
     async def get(
         self, model: type[ResourceT], name: str, *, namespace: str = "default"
@@ -116,7 +114,7 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
         content = await self._session.request(
             "GET", _path(model, name), query={"namespace": namespace}
         )
-        return model.model_validate_json(content)
+        return _parsed(model, content)
 
     async def list(
         self, model: type[ResourceT], *, namespace: str | None = None
@@ -140,7 +138,7 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
         self,
         since: str = "0",
         *,
-        kinds: tuple[type[Resource], ...] = (),
+        kinds: tuple[type[BaseModel], ...] = (),
         timeout_seconds: float = LONG_POLL_SECONDS,
     ) -> Changes:
         """What has changed since a resource version; holds until there is something.
@@ -321,12 +319,16 @@ def _reached(resource: RolloutJob | RolloutPool | LLMPool | Pod, wanted: str) ->
     return found is not None and found.status == "True"
 
 
-def _path(model: type[Resource], name: str | None = None) -> str:
+def _path(model: type[BaseModel], name: str | None = None) -> str:
     collection = f"/v1/{BY_KIND[model.__name__].plural}"
     return collection if name is None else f"{collection}/{name}"
 
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
+
+
+def _parsed(model: type[ItemT], content: bytes) -> ItemT:
+    return model.model_validate_json(content)
 
 
 def _items(model: type[ItemT], content: bytes) -> tuple[ItemT, ...]:

@@ -101,7 +101,11 @@ def run(arguments: list[str]) -> int:
     """Run the command line and return the exit code; every error is printed as `error: ...`."""
     debug = "--debug" in arguments
     try:
-        result = app(hoist_global_options(arguments), prog_name="rolloutctl", standalone_mode=False)
+        result = app(
+            hoist_global_options(arguments) or ["--help"],
+            prog_name="rolloutctl",
+            standalone_mode=False,
+        )
     except (CliError, ClientError) as error:
         return _report(fail_lines(error), getattr(error, "exit_code", 1), error if debug else None)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ Target = tuple[Kind, str, str]
 
 def delete_command(
     ctx: typer.Context,
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]")] = None,
+    kind: Annotated[str | None, typer.Argument(metavar="KIND")] = None,
     name: NameArgument = None,
     filename: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="What this manifest names")

@@ -10,7 +10,7 @@ from rollout_client.cli.settings import Settings
 KindArgument = Annotated[
     str, typer.Argument(metavar="KIND", help="rolloutjobs|rj, llmpools|llmp, ...; or KIND/NAME")
 ]
-NameArgument = Annotated[str | None, typer.Argument(metavar="[NAME]")]
+NameArgument = Annotated[str | None, typer.Argument(metavar="NAME")]
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Name of a RolloutJob")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n")]
 Files = Annotated[list[str], typer.Option("--filename", "-f", help="A manifest; `-` for stdin")]

@@ -106,10 +106,18 @@ def _await_condition(
         if found.get("status") == status:
             return
         now = f"{type_} is {found.get('status', 'not set')}: {_why(found)}"
-        if type_ == "Succeeded" and found.get("status") == "False":
-            msg = f"{kind.kind}/{name}: {now}"
+        if type_ == "Succeeded" and (refusal := _final(item, found)):
+            msg = f"{kind.kind}/{name}: {refusal}"
             raise CliError(msg)
         _next_change(gateway, kind, item, deadline, f"{kind.kind}/{name}: {now}")
+
+
+def _final(item: Json, succeeded: Json) -> str | None:
+    """Why a job can never succeed, if so."""
+    if succeeded.get("status") == "False":
+        return f"Succeeded is False: {_why(succeeded)}"
+    accepted = condition(item, "Accepted")
+    return f"Accepted is False: {_why(accepted)}" if accepted.get("status") == "False" else None
 
 
 def _why(found: Json) -> str:

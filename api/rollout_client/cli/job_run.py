@@ -1,0 +1,212 @@
+"""One run of one job: submit or resume it, follow it, write its records, report how it ended."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from rollout_client.cli.apply import apply_sources
+from rollout_client.cli.cluster import DEFAULT_POOL, ensure_default_pool
+from rollout_client.cli.display import Display, open_display
+from rollout_client.cli.failure import FAILED, INVALID, CliError
+from rollout_client.cli.follow import follow_records, poll_progress
+from rollout_client.cli.node import LocalNode, alive, last_line
+from rollout_client.cli.recorder import RecordFile
+from rollout_client.cli.rest import Gateway
+from rollout_client.cli.rollouts import rollouts_table, summary_lines
+from rollout_client.cli.settings import Settings
+from rollout_client.cli.sources import Source
+from rollout_client.cli.submission import created_pools, prepare_job
+from rollout_client.client import AsyncRolloutClient
+from rollout_client.errors import GatewayError
+from rollout_crds.llmpool import LLMPool
+from rollout_crds.reasons import ConditionType
+from rollout_crds.rolloutjob import RolloutJob
+from rollout_crds.rolloutpool import RolloutPool
+
+INTERRUPTED = 130
+_PATIENCE_SECONDS = 120.0
+_NODE_CHECK_SECONDS = 0.5
+_DELETE_SECONDS = 20.0
+
+
+def the_job(sources: Sequence[Source]) -> RolloutJob:
+    """The one job of the manifests.
+
+    Raises:
+        CliError: There is none, or more than one.
+    """
+    jobs = [s.resource for s in sources if isinstance(s.resource, RolloutJob)]
+    if len(jobs) != 1:
+        files = ", ".join(dict.fromkeys(source.file for source in sources))
+        msg = f"{files}: has {len(jobs)} RolloutJobs, `run` takes one; use `apply` and `wait`"
+        raise CliError(msg, INVALID)
+    return jobs[0]
+
+
+class JobRun:
+    """Everything from the checked manifest to the exit code."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sources: Sequence[Source],
+        job: RolloutJob,
+        output: Path,
+        *,
+        replace: bool,
+    ) -> None:
+        self._settings = settings
+        self._sources = sources
+        self._job = job
+        self._output = output
+        self._replace = replace
+        self._scratch: tuple[LLMPool | RolloutPool, ...] = ()
+        """Pools that this run made and takes away again."""
+
+    async def execute(self) -> int:
+        """Run; returns the exit code.
+
+        Raises:
+            CliError: The job could not be started.
+            GatewayError: The gateway refused something, or is gone for good.
+        """
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        try:
+            with open_display() as display:
+                async with self._node(display), self._client() as client:
+                    return await self._with(client, display)
+        except asyncio.CancelledError:
+            return INTERRUPTED
+
+    def _client(self) -> AsyncRolloutClient:
+        return AsyncRolloutClient(self._settings.server, patience_seconds=_PATIENCE_SECONDS)
+
+    @asynccontextmanager
+    async def _node(self, display: Display) -> AsyncIterator[None]:
+        """A node for the time of the run, unless one runs or a server is named."""
+        node = LocalNode(self._settings.state_dir)
+        if self._settings.named_server or node.running_pid() is not None:
+            yield
+            return
+        display.note(f"starting gateway, operator and node on {node.state_dir}")
+        process = node.start(tied=True)
+        keeper = asyncio.create_task(_keep_running(node, display, process.pid))
+        try:
+            await asyncio.to_thread(node.await_ready, process.pid)
+            yield
+            await self._clear(display)
+        finally:
+            keeper.cancel()
+            pid = node.running_pid() or process.pid
+            await asyncio.shield(asyncio.to_thread(node.stop, pid))
+
+    async def _with(self, client: AsyncRolloutClient, display: Display) -> int:
+        job = await self._submit(client, display)
+        with RecordFile(self._output, job.metadata.uid) as file:
+            if file.moved_to is not None:
+                display.note(f"records of an earlier job {job.metadata.name}: {file.moved_to}")
+            if file.count:
+                display.note(f"{self._output} has {file.count} records already")
+            try:
+                final = await self._follow(client, job, file, display)
+            except asyncio.CancelledError:
+                await self._cancel(client, file, display)
+                return INTERRUPTED
+            return await self._report(client, final, file, display)
+
+    async def _submit(self, client: AsyncRolloutClient, display: Display) -> RolloutJob:
+        await prepare_job(client, self._job, replace=self._replace, note=display.note)
+        self._scratch = await created_pools(client, self._sources)
+        gateway = Gateway(self._settings.server, _PATIENCE_SECONDS)
+        if self._needs_default_pool():
+            await asyncio.to_thread(ensure_default_pool, gateway)
+        for line in await asyncio.to_thread(apply_sources, gateway, self._sources):
+            display.note(line)
+        metadata = self._job.metadata
+        return await client.get(RolloutJob, metadata.name, namespace=metadata.namespace)
+
+    def _needs_default_pool(self) -> bool:
+        wanted = self._job.spec.pool_ref
+        named = {
+            s.resource.metadata.name for s in self._sources if s.resource.kind == "RolloutPool"
+        }
+        in_default = self._job.metadata.namespace == "default"
+        return wanted is not None and wanted.name == DEFAULT_POOL not in named and in_default
+
+    async def _follow(
+        self, client: AsyncRolloutClient, job: RolloutJob, file: RecordFile, display: Display
+    ) -> RolloutJob:
+        ended = asyncio.Event()
+        records = asyncio.create_task(follow_records(client, job, file, ended))
+        polling = asyncio.create_task(poll_progress(client, job, display))
+        try:
+            await asyncio.wait({records, polling}, return_when=asyncio.FIRST_EXCEPTION)
+            if records.done() and not polling.done():
+                records.result()
+            final = await polling
+            ended.set()
+            await records
+        finally:
+            records.cancel()
+            polling.cancel()
+            await asyncio.gather(records, polling, return_exceptions=True)
+        return final
+
+    async def _cancel(self, client: AsyncRolloutClient, file: RecordFile, display: Display) -> None:
+        display.note("cancelling: what has finished is kept; Ctrl-C again leaves at once")
+        ended = asyncio.Event()
+        ended.set()
+        name, namespace = self._job.metadata.name, self._job.metadata.namespace
+        with suppress(GatewayError, TimeoutError):
+            async with asyncio.timeout(_DELETE_SECONDS):
+                await follow_records(client, self._job, file, ended)
+                await client.delete(RolloutJob, name, namespace=namespace)
+                await client.wait_deleted(RolloutJob, name, namespace=namespace)
+        display.note(f"cancelled; {file.count} finished rollouts are in {file.path}")
+
+    async def _clear(self, display: Display) -> None:
+        """Delete the pools that this run made, or the next `up` would start them again."""
+        async with self._client() as client:
+            for pool in self._scratch:
+                metadata = pool.metadata
+                await client.delete(type(pool), metadata.name, namespace=metadata.namespace)
+        if self._scratch:
+            display.note("stopping what was started for this run")
+
+    async def _report(
+        self, client: AsyncRolloutClient, final: RolloutJob, file: RecordFile, display: Display
+    ) -> int:
+        metadata = final.metadata
+        conditions = {c.type: c for c in final.status.conditions}
+        accepted = conditions.get(ConditionType.ACCEPTED)
+        if accepted is not None and accepted.status == "False":
+            await client.delete(RolloutJob, metadata.name, namespace=metadata.namespace)
+            msg = f"RolloutJob/{metadata.name}: {accepted.reason}: {accepted.message}"
+            raise CliError(msg)
+        rollouts = await client.rollouts(metadata.name, namespace=metadata.namespace)
+        items = [rollout.model_dump(mode="json") for rollout in rollouts]
+        progress = await client.progress(metadata.name, namespace=metadata.namespace)
+        succeeded = conditions[ConditionType.SUCCEEDED]
+        display.note(f"\n{rollouts_table(items)}\n")
+        for line in summary_lines(items):
+            display.note(line)
+        if progress.invalid_tasks:
+            display.note(f"{progress.invalid_tasks} lines of the task source were refused")
+        display.note(f"{succeeded.reason}: {succeeded.message}")
+        display.note(f"{file.count} records in {file.path}")
+        return 0 if succeeded.status == "True" and not progress.invalid_tasks else FAILED
+
+
+async def _keep_running(node: LocalNode, display: Display, pid: int) -> None:
+    """Start the node again when it dies."""
+    while True:
+        await asyncio.sleep(_NODE_CHECK_SECONDS)
+        if alive(pid):
+            continue
+        display.note(f"the node ended ({last_line(node.log)}); starting it again")
+        await asyncio.sleep(_NODE_CHECK_SECONDS)
+        pid = node.start(tied=True).pid

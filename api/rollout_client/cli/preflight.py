@@ -1,0 +1,137 @@
+"""Checks before a run: what the manifest names must be there, so that nothing fails late."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rollout_client.cli.rest import Gateway
+from rollout_client.cli.sources import Source
+from rollout_client.errors import GatewayError
+from rollout_crds.llmpool import Endpoint, LLMPool, LLMPoolSpec
+from rollout_crds.rolloutjob import RolloutJob
+
+_PROBE_SECONDS = 5.0
+_SCHEMES = ("docker-archive:", "oci-archive:", "oci:")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where this machine keeps what manifests name without a path."""
+
+    images: Path
+    models: Path
+    programs: Path
+
+
+def preflight(
+    sources: Sequence[Source],
+    machine: Machine,
+    served_models: Callable[[str], list[str]] | None = None,
+) -> list[str]:
+    """Look for everything that the resources name on this machine.
+
+    Args:
+        sources: The resources.
+        machine: Where to look for plain names.
+        served_models: The models that an endpoint serves; raises `GatewayError` when it does not
+            answer. Unset: ask it.
+
+    Returns:
+        One line for each thing that is missing, with file, field and remedy.
+    """
+    ask = served_models or models_at
+    lines: list[str] = []
+    for source in sources:
+        if isinstance(source.resource, RolloutJob):
+            found = _job_problems(source.resource, machine)
+        elif isinstance(source.resource, LLMPool):
+            found = _llm_problems(source.resource.spec, machine, ask)
+        else:
+            continue
+        lines += [f"{source.label}: {problem}" for problem in found]
+    return lines
+
+
+def models_at(url: str) -> list[str]:
+    """The models that the inference server at `url` serves.
+
+    Raises:
+        GatewayError: It does not answer.
+    """
+    answer: dict[str, Any] = Gateway(url, timeout_seconds=_PROBE_SECONDS).get("/v1/models")
+    return [str(model.get("id")) for model in answer.get("data", [])]
+
+
+def _job_problems(job: RolloutJob, machine: Machine) -> Iterator[str]:
+    if problem := _image_problem(job.spec.sandbox.image, machine):
+        yield f"spec.sandbox.image: {problem}"
+    for index, task in enumerate(job.spec.tasks.inline or ()):
+        image = task.environment.image
+        if image is not None and (problem := _image_problem(image, machine)):
+            yield f"spec.tasks.inline[{index}].environment.image: {problem}"
+
+
+def _image_problem(image: str, machine: Machine) -> str | None:
+    for scheme in _SCHEMES:
+        if image.startswith(scheme):
+            path = Path(image.removeprefix(scheme))
+            return None if path.exists() else f"{path} does not exist; build or copy it there"
+    if image.startswith("/"):
+        return None if Path(image).exists() else f"{image} does not exist; build or copy it there"
+    candidates = (machine.images / f"{image}.sif", machine.images / image)
+    if any(path.exists() for path in candidates):
+        return None
+    return f"no image {image!r} in {machine.images} (there are: {_names(machine.images)})"
+
+
+def _names(folder: Path) -> str:
+    names = {path.name.removesuffix(".sif") for path in folder.glob("*")}
+    return ", ".join(sorted(names)) or "none"
+
+
+def _llm_problems(
+    spec: LLMPoolSpec, machine: Machine, ask: Callable[[str], list[str]]
+) -> Iterator[str]:
+    tokenizer = _in_models(spec.tokenizer_path, machine)
+    field = "spec.tokenizer" if spec.tokenizer else "spec.launch.modelPath"
+    if not tokenizer.is_dir():
+        have = _names(machine.models)
+        yield f"{field}: {tokenizer} is not a directory; {machine.models} has: {have}"
+    elif not (tokenizer / "tokenizer.json").exists():
+        yield f"{field}: {tokenizer} has no tokenizer.json; name a directory that has one"
+    for index, endpoint in enumerate(spec.endpoints or ()):
+        yield from _endpoint_problems(spec.model, index, endpoint, ask)
+    if spec.launch is not None:
+        yield from _launch_problems(_in_models(spec.launch.model_path, machine), machine)
+
+
+def _in_models(path: str, machine: Machine) -> Path:
+    return machine.models / path
+
+
+def _endpoint_problems(
+    model: str, index: int, endpoint: Endpoint, ask: Callable[[str], list[str]]
+) -> Iterator[str]:
+    try:
+        served = ask(endpoint.url)
+    except GatewayError as error:
+        cause = str(error.__cause__ or error.detail)
+        yield (
+            f"spec.endpoints[{index}].url: no answer from {endpoint.url}: {cause}; "
+            "start the inference server, or correct the URL"
+        )
+        return
+    if model not in served:
+        have = ", ".join(served) or "no model"
+        yield f"spec.model: {endpoint.url} does not serve {model!r}; it serves: {have}"
+
+
+def _launch_problems(model: Path, machine: Machine) -> Iterator[str]:
+    if model.is_dir() and not (model / "config.json").exists():
+        yield f"spec.launch.modelPath: {model} has no config.json; name a model directory"
+    if not (machine.programs / "vllm-python").exists():
+        yield (
+            f"spec.launch: vLLM is not installed ({machine.programs / 'vllm-python'} is missing); "
+            "`rolloutctl doctor` says how to get it"
+        )
