@@ -83,7 +83,11 @@ def write(files: list[TaskFile], folder: Path) -> None:
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {
+        "PATH": path,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     arguments = ["bash", "-c", command]
     return subprocess.run(arguments, cwd=folder, env=env, capture_output=True, text=True)
 
