@@ -1,5 +1,6 @@
 """The embedded cluster and the gateway, both behind the gateway's HTTP interface."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -20,6 +21,10 @@ from rollout_operator.observed import GatewayJob
 from rollout_operator.plan import Owner, Status
 from rollout_operator.ports import Batch
 
+_BEGINNING = "0"
+"""Version of a store in which nothing has ever been; asked for what is newer, it lists all."""
+_EMPTY_SECONDS = 0.3
+"""Pause while there is nothing, for which the gateway does not hold the request."""
 _POLL_SECONDS = 20
 _REQUEST_SECONDS = 30.0
 _SUBMIT_SECONDS = 300.0
@@ -85,18 +90,23 @@ class EmbeddedCluster:
 
     async def watch(self) -> AsyncIterator[Batch]:
         """All objects of our kinds, then their changes, until the connection breaks."""
-        since = "0"
+        since = _BEGINNING
         while True:
-            content = await self._http.request(
-                "GET",
-                "/v1/changes",
-                params={"since": since, "kinds": self._kinds, "timeoutSeconds": _POLL_SECONDS},
-                seconds=_POLL_SECONDS + _REQUEST_SECONDS,
-            )
-            changes = Changes.model_validate_json(content)
-            if since == "0" or changes.changed:
-                yield Batch(tuple(changes.changed), complete=since == "0")
+            changes = await self._changes(since)
+            if since == _BEGINNING or changes.changed:
+                yield Batch(tuple(changes.changed), complete=since == _BEGINNING)
             since = changes.resource_version
+            if since == _BEGINNING:
+                await asyncio.sleep(_EMPTY_SECONDS)
+
+    async def _changes(self, since: str) -> Changes:
+        content = await self._http.request(
+            "GET",
+            "/v1/changes",
+            params={"since": since, "kinds": self._kinds, "timeoutSeconds": _POLL_SECONDS},
+            seconds=_POLL_SECONDS + _REQUEST_SECONDS,
+        )
+        return Changes.model_validate_json(content)
 
     async def create_pod(self, pod: Pod) -> Pod:
         """Create a pod; one of that name that is the same already is fine."""
