@@ -1,0 +1,102 @@
+"""What our machinery costs per rollout, end to end, with an LLM that answers at once.
+
+Work: rollouts of two model calls and one bash action in a sandbox of their own, graded by the math
+handler. Baseline: what a script without any service does for the same work: the same two calls and
+one `bwrap` process with the bash command per rollout, with the same concurrency, nothing stored,
+nothing retried, no token record, no grading.
+"""
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+from hack.setup.store import default_root
+from rich.console import Console
+from rich.table import Table
+from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
+from tests.support.stub_llm import stub_llm
+from tests.support.system import running_system
+
+from bench.processes import cpu_seconds
+from rollout_crds.rolloutjob import RolloutJob
+
+TASKS, SAMPLES, CONCURRENCY = 25, 8, 8
+ROLLOUTS = TASKS * SAMPLES
+PROMPT = list(range(64))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one rollout, in milliseconds."""
+
+    wall: float
+    cpu: float
+
+
+def run() -> None:
+    """Measure both and print the ratio."""
+    cache = default_root()
+    tokenizer = cache / "models" / "tiny-qwen3"
+    with stub_llm(tokenizer=tokenizer, script=SCRIPT) as stub:
+        baseline = asyncio.run(_baseline(stub.url, cache / "images" / "busybox"))
+        ours = _ours(stub.url, tokenizer)
+    _print(ours, baseline)
+
+
+def _ours(url: str, tokenizer: Path) -> Cost:
+    stages = {
+        "init": {"concurrency": 2},
+        "run": {"concurrency": CONCURRENCY},
+        "eval": {"concurrency": CONCURRENCY},
+    }
+    with running_system() as system, system.client() as client:
+        system.apply(stub_pool(url, tokenizer), arithmetic_job("warm", 1, 1, stages=stages))
+        client.wait(RolloutJob, "warm", "Succeeded", timeout_seconds=120)
+        cpu, start = cpu_seconds(system.node_pid), time.perf_counter()
+        client.apply(arithmetic_job("bench", TASKS, SAMPLES, stages=stages))
+        client.wait(RolloutJob, "bench", "Succeeded", timeout_seconds=300)
+        wall = time.perf_counter() - start
+        return _per_rollout(wall, cpu_seconds(system.node_pid) - cpu)
+
+
+async def _baseline(url: str, image: Path) -> Cost:
+    gate = asyncio.Semaphore(CONCURRENCY)
+    before, start = os.times(), time.perf_counter()
+    async with httpx2.AsyncClient(base_url=url) as client:
+        await asyncio.gather(*(_script(client, image, gate) for _ in range(ROLLOUTS)))
+    after = os.times()
+    return _per_rollout(time.perf_counter() - start, sum(after[:4]) - sum(before[:4]))
+
+
+async def _script(client: httpx2.AsyncClient, image: Path, gate: asyncio.Semaphore) -> None:
+    body = {"token_ids": PROMPT, "sampling_params": {"max_tokens": 64, "logprobs": 1}}
+    async with gate:
+        for _ in range(2):
+            response = await client.post("/inference/v1/generate", json=body)
+            response.raise_for_status()
+        process = await asyncio.create_subprocess_exec(
+            *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", str(image), "/"),
+            *("sh", "-c", "echo $((6*7))"),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        output, _ = await process.communicate()
+        if output.strip() != b"42":
+            msg = f"the baseline's sandbox printed {output!r}"
+            raise RuntimeError(msg)
+
+
+def _per_rollout(wall: float, cpu: float) -> Cost:
+    return Cost(1000 * wall / ROLLOUTS, 1000 * cpu / ROLLOUTS)
+
+
+def _print(ours: Cost, baseline: Cost) -> None:
+    table = Table(title=f"Overhead per rollout, {ROLLOUTS} rollouts, {CONCURRENCY} at once")
+    for name in ("", "wall ms", "CPU ms"):
+        table.add_column(name, justify="right" if name else "left")
+    table.add_row("rollout service", f"{ours.wall:.1f}", f"{ours.cpu:.1f}")
+    table.add_row("bare script", f"{baseline.wall:.1f}", f"{baseline.cpu:.1f}")
+    table.add_row("ratio", f"{ours.wall / baseline.wall:.1f}", f"{ours.cpu / baseline.cpu:.1f}")
+    Console().print(table)
