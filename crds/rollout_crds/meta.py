@@ -9,8 +9,26 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from rollout_crds.base import Count, DnsLabel, ResourceModel, ShortText
+from rollout_crds.base import Count, DnsLabel, ResourceModel, ShortText, matching
 from rollout_crds.markers import ListMap
+
+LabelKey = Annotated[
+    str,
+    matching(
+        r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+        "the key of a label must be a name of at most 63 letters, digits and `- _ .`, with or "
+        "without a `domain/` in front",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str,
+    matching(
+        r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+        "must consist of letters, digits and `- _ .`, with a letter or digit at either end",
+        max_length=63,
+    ),
+]
 
 
 class OwnerReference(ResourceModel):
@@ -31,7 +49,7 @@ class ObjectMeta(ResourceModel):
 
     name: DnsLabel
     namespace: DnsLabel = "default"
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     uid: str = ""
     generation: int = 0

@@ -100,9 +100,16 @@ def _field_error(details: ErrorDetails, model: type[BaseModel] | None) -> FieldE
 
 def field_path(loc: tuple[str | int, ...]) -> str:
     """A path in the notation of Kubernetes: `spec.tasks.inline[0].id`."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc]
-    return "".join(parts).removeprefix(".")
+    return "".join(map(_path_part, loc)).removeprefix(".")
 
+
+def _path_part(part: str | int) -> str:
+    is_field = isinstance(part, str) and re.fullmatch(r"[\w-]+", part)
+    return f".{part}" if is_field else f"[{part}]"
+
+
+_KEY_OF_MAPPING = "[key]"
+"""What pydantic puts after a key of a mapping when the key itself is wrong."""
 
 _WANTED = {
     "string": "a string",
@@ -197,6 +204,8 @@ def _resolve(
     annotation: Any = model
     parent = model
     for part in loc:
+        if part == _KEY_OF_MAPPING:
+            continue
         annotation = _bare(annotation)
         members = _union_members(annotation)
         if len(members) > 1 and (chosen := _tagged(members, part)) is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import celpy
 import pytest
+from celpy.adapter import json_to_cel
 from pydantic import ValidationError
 
 from rollout_crds.crd import definitions
@@ -56,9 +57,7 @@ def broken_rules(schema: dict[str, Any], new: Any, old: Any = None) -> Iterator[
             continue
         environment = celpy.Environment()
         program = environment.program(environment.compile(rule["rule"]))
-        if not program.evaluate(
-            {"self": celpy.json_to_cel(new), "oldSelf": celpy.json_to_cel(old)}
-        ):
+        if not program.evaluate({"self": json_to_cel(new), "oldSelf": json_to_cel(old)}):
             yield f"{rule.get('fieldPath', '')}: {rule['message']}"
     for name, child in schema.get("properties", {}).items():
         if name in new and isinstance(new[name], dict):

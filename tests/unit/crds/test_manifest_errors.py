@@ -183,6 +183,19 @@ MISTAKES = {
         "finalizers, generateName, generation, labels, managedFields, name, namespace, "
         "ownerReferences, resourceVersion, selfLink, uid",
     ),
+    "a label that Kubernetes refuses": (
+        "name: demo",
+        "name: demo\n  labels: {owner: a team}",
+        "5: RolloutJob/demo: metadata.labels.owner: must consist of letters, digits and `- _ .`, "
+        "with a letter or digit at either end, got 'a team'",
+    ),
+    "a label's key that Kubernetes refuses": (
+        "name: demo",
+        "name: demo\n  labels:\n    example.org/a/b: c",
+        "6: RolloutJob/demo: metadata.labels[example.org/a/b]: the key of a label must be a name "
+        "of at most 63 letters, digits and `- _ .`, with or without a `domain/` in front, "
+        "got 'example.org/a/b'",
+    ),
     "a key twice": (
         "handler: math",
         "handler: math\n  handler: code",
