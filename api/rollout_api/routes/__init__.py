@@ -1,0 +1,1 @@
+"""HTTP: one router per family of resources; they translate and decide nothing."""

@@ -1,0 +1,240 @@
+"""What the end of a unit means for its group and its rollouts, in the same transaction.
+
+A rollout finishes once: its outcome is only written where there is none, together with its record
+and the job's count, which is also the record's sequence number.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, bindparam, insert, select, update
+
+from rollout_api.core.completions import PreparedCompletion, TrajectorySummary
+from rollout_api.core.ids import work_id
+from rollout_api.core.records import (
+    Ending,
+    RolloutIdentity,
+    build_record,
+    environment_failed,
+    gave_up,
+)
+from rollout_api.core.units import (
+    Done,
+    GaveUp,
+    Requeued,
+    Unit,
+    UnitState,
+    cancel,
+    enqueue,
+)
+from rollout_api.store.compression import compress
+from rollout_api.store.schema import groups, jobs, records, rollouts, trajectories, units
+from rollout_api.store.units import JobRules, StoredUnit, plain_units, save_units, wake_workers
+from rollout_api.store.writer import Transaction
+from rollout_crds.result import Outcome, Stage
+from rollout_crds.wire import EvalDone, InitDone, RunDone
+
+Rows = Sequence[Row[*tuple[Any, ...]]]
+DUE = ("due",)
+
+_SELECT_ROLLOUTS = select(
+    rollouts.c.rollout_id,
+    rollouts.c.group_id,
+    rollouts.c.sample_index,
+    rollouts.c.provenance_issues,
+    groups.c.task_id,
+    groups.c.metadata,
+).join_from(rollouts, groups, groups.c.group_id == rollouts.c.group_id)
+_SELECT_ROLLOUT = _SELECT_ROLLOUTS.where(
+    rollouts.c.rollout_id == bindparam("key"), rollouts.c.outcome.is_(None)
+)
+_COUNT_FINISHED = (
+    update(jobs)
+    .where(jobs.c.uid == bindparam("key"))
+    .values(finished=jobs.c.finished + bindparam("count"))
+    .returning(jobs.c.finished)
+)
+_FINISH = (
+    update(rollouts)
+    .where(rollouts.c.rollout_id == bindparam("key"))
+    .values({name: bindparam(name) for name in ("outcome", "trainable", "reward", "failure")})
+)
+_STORE_RUN = (
+    update(rollouts)
+    .where(rollouts.c.rollout_id == bindparam("key"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "artifact",
+                "turns",
+                "prompt_tokens",
+                "output_tokens",
+                "provenance_issues",
+            )
+        }
+    )
+)
+
+
+def settle(tx: Transaction, stored: StoredUnit, decision: Requeued | GaveUp, now: float) -> None:
+    """Store what became of a unit that did not succeed."""
+    unit = decision.unit
+    save_units(tx, [unit])
+    if isinstance(decision, GaveUp):
+        _give_up(tx, stored, decision, now)
+    elif unit.state is UnitState.BACKOFF:
+        tx.wake(DUE)
+    else:
+        wake_workers(tx, stored.job, unit.stage, 1)
+
+
+def succeed(
+    tx: Transaction, stored: StoredUnit, done: Done, prepared: PreparedCompletion, now: float
+) -> None:
+    """Store the result of a unit that succeeded and let the next stage begin."""
+    save_units(tx, [done.unit])
+    result = prepared.completion.result
+    if isinstance(result, InitDone):
+        environment = result.environment.model_dump_json(by_alias=True)
+        tx.connection.execute(
+            update(groups).where(groups.c.group_id == stored.group_id),
+            {"environment": environment},
+        )
+        _unblock(tx, stored, Stage.RUN, now)
+    elif isinstance(result, RunDone) and prepared.trajectory is not None:
+        artifact = result.artifact.model_dump_json(by_alias=True)
+        store_trajectory(tx, stored.rollout_id, prepared.trajectory, artifact)
+        _unblock(tx, stored, Stage.EVAL, now)
+    elif isinstance(result, EvalDone):
+        ending = Ending(Outcome.SCORED, result.reward, result.reward_components)
+        finish_rollout(tx, stored, ending)
+
+
+def store_trajectory(
+    tx: Transaction, rollout_id: str | None, trajectory: TrajectorySummary, artifact: str | None
+) -> None:
+    """Keep what a rollout did, and what is known of it without reading it."""
+    tx.connection.execute(
+        _STORE_RUN,
+        {
+            "key": rollout_id,
+            "artifact": artifact,
+            "turns": trajectory.turns,
+            "prompt_tokens": trajectory.prompt_tokens,
+            "output_tokens": trajectory.output_tokens,
+            "provenance_issues": json.dumps(trajectory.provenance_issues),
+        },
+    )
+    body = compress(trajectory.json)
+    tx.connection.execute(insert(trajectories), {"rollout_id": rollout_id, "body": body})
+
+
+def finish_rollout(tx: Transaction, stored: StoredUnit, ending: Ending) -> None:
+    """Finish the rollout of a unit, unless it has finished."""
+    rows = tx.connection.execute(_SELECT_ROLLOUT, {"key": stored.rollout_id}).all()
+    finish_rollouts(tx, stored.job, rows, ending)
+
+
+def unfinished_rollouts(tx: Transaction, job_uid: str, limit: int) -> Rows:
+    """Rollouts of a job that have not finished, for `finish_rollouts`."""
+    statement = _SELECT_ROLLOUTS.where(
+        rollouts.c.job_uid == job_uid, rollouts.c.outcome.is_(None)
+    ).limit(limit)
+    return tx.connection.execute(statement).all()
+
+
+def finish_rollouts(tx: Transaction, job: JobRules, rows: Rows, ending: Ending) -> None:
+    """Finish rollouts that have not finished, all in the same way."""
+    if not rows:
+        return
+    count = {"key": job.uid, "count": len(rows)}
+    finished = tx.connection.execute(_COUNT_FINISHED, count).scalar_one()
+    updates: list[dict[str, Any]] = []
+    inserts: list[dict[str, Any]] = []
+    for sequence, row in enumerate(rows, start=finished - len(rows) + 1):
+        record = build_record(
+            RolloutIdentity(
+                job.namespace,
+                job.name,
+                job.uid,
+                row.group_id,
+                row.task_id,
+                row.rollout_id,
+                row.sample_index,
+            ),
+            ending,
+            _units_of(tx, row.group_id, row.rollout_id),
+            json.loads(row.provenance_issues),
+            json.loads(row.metadata),
+        )
+        failure = record.failure.model_dump_json() if record.failure is not None else None
+        updates.append(
+            {
+                "key": row.rollout_id,
+                "outcome": record.outcome.value,
+                "trainable": record.trainable,
+                "reward": record.reward,
+                "failure": failure,
+            }
+        )
+        inserts.append(
+            {
+                "job_uid": job.uid,
+                "sequence": sequence,
+                "rollout_id": row.rollout_id,
+                "body": record.model_dump_json(by_alias=True, exclude={"trajectory"}),
+            }
+        )
+    tx.connection.execute(_FINISH, updates)
+    tx.connection.execute(insert(records), inserts)
+    tx.wake(("records", job.uid))
+
+
+def _give_up(tx: Transaction, stored: StoredUnit, decision: GaveUp, now: float) -> None:
+    if stored.rollout_id is None:
+        _cancel_blocked(tx, stored, units.c.group_id == stored.group_id, now)
+        statement = _SELECT_ROLLOUTS.where(
+            rollouts.c.job_uid == stored.job.uid,
+            rollouts.c.group_id == stored.group_id,
+            rollouts.c.outcome.is_(None),
+        )
+        rows = tx.connection.execute(statement).all()
+        finish_rollouts(tx, stored.job, rows, environment_failed(decision.failure))
+        return
+    next_unit = units.c.work_id == work_id(Stage.EVAL, stored.rollout_id)
+    _cancel_blocked(tx, stored, next_unit, now)
+    ending = gave_up(decision.failure, policy_error=decision.policy_error)
+    finish_rollout(tx, stored, ending)
+
+
+def _cancel_blocked(
+    tx: Transaction, stored: StoredUnit, condition: ColumnElement[bool], now: float
+) -> None:
+    waiting = plain_units(tx.connection, condition, units.c.state == UnitState.BLOCKED.value)
+    save_units(tx, [cancel(unit, now) for unit in waiting])
+
+
+def _unblock(tx: Transaction, stored: StoredUnit, stage: Stage, now: float) -> None:
+    if stored.rollout_id is None:
+        condition: ColumnElement[bool] = units.c.group_id == stored.group_id
+    else:
+        condition = units.c.work_id == work_id(stage, stored.rollout_id)
+    blocked = plain_units(
+        tx.connection,
+        condition,
+        units.c.stage == stage.value,
+        units.c.state == UnitState.BLOCKED.value,
+    )
+    save_units(tx, [enqueue(unit, now) for unit in blocked])
+    wake_workers(tx, stored.job, stage, len(blocked))
+
+
+def _units_of(tx: Transaction, group_id: str, rollout_id: str) -> list[Unit]:
+    ids = [
+        work_id(Stage.INIT, group_id),
+        work_id(Stage.RUN, rollout_id),
+        work_id(Stage.EVAL, rollout_id),
+    ]
+    return plain_units(tx.connection, units.c.work_id.in_(ids))
