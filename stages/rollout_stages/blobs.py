@@ -8,15 +8,12 @@ import asyncio
 import hashlib
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
 from rollout_crds.wire import BlobRef
 from rollout_stages.errors import Verdict, Verdicts, boundary
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
 
 _VERDICTS: Verdicts = {OSError: Verdict(FailureReason.BLOB_UNAVAILABLE, retryable=True)}
 
@@ -30,7 +27,7 @@ class FsspecBlobStore:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opened: tuple[AbstractFileSystem, str] | None = None
+        self._opened: tuple[Any, str] | None = None  # fsspec's file system, and the root in it
 
     async def put(self, content: bytes) -> BlobRef:
         """Store content.
@@ -73,7 +70,7 @@ class FsspecBlobStore:
         fs, root = self._open()
         return Path(root) if "file" in _protocols(fs) else None
 
-    def _open(self) -> "tuple[AbstractFileSystem, str]":
+    def _open(self) -> tuple[Any, str]:
         if self._opened is None:
             from fsspec.core import url_to_fs
 

@@ -19,8 +19,9 @@ _log = logging.getLogger(__name__)
 
 async def execute(stage: StageRunner, work: Work) -> StageResult:
     """Run the stage on `work` until it ends or its active time runs out."""
+    limit = asyncio.timeout_at(work.deadline)
     try:
-        async with asyncio.timeout_at(work.deadline) as limit:
+        async with limit:
             return await stage.run(work)
     except StageError as error:
         return _failed(work, error)
