@@ -11,23 +11,25 @@ from rollout_client.cli.cluster import DEFAULT_POOL, ensure_default_pool
 from rollout_client.cli.display import Display, open_display
 from rollout_client.cli.failure import FAILED, INVALID, CliError
 from rollout_client.cli.follow import follow_records, poll_progress
-from rollout_client.cli.node import LocalNode, alive, last_line
+from rollout_client.cli.keeper import NodeKeeper
+from rollout_client.cli.node import LocalNode
 from rollout_client.cli.recorder import RecordFile
 from rollout_client.cli.rest import Gateway
 from rollout_client.cli.rollouts import rollouts_table, summary_lines
 from rollout_client.cli.settings import Settings
 from rollout_client.cli.sources import Source
-from rollout_client.cli.submission import created_pools, prepare_job
+from rollout_client.cli.submission import (
+    delete_temporary_pools,
+    prepare_job,
+    with_temporary_pools,
+)
 from rollout_client.client import AsyncRolloutClient
 from rollout_client.errors import GatewayError
-from rollout_crds.llmpool import LLMPool
 from rollout_crds.reasons import ConditionType
 from rollout_crds.rolloutjob import RolloutJob
-from rollout_crds.rolloutpool import RolloutPool
 
 INTERRUPTED = 130
 _PATIENCE_SECONDS = 120.0
-_NODE_CHECK_SECONDS = 0.5
 _DELETE_SECONDS = 20.0
 
 
@@ -62,8 +64,8 @@ class JobRun:
         self._job = job
         self._output = output
         self._replace = replace
-        self._scratch: tuple[LLMPool | RolloutPool, ...] = ()
-        """Pools that this run made and takes away again."""
+        self._temporary = False
+        """The node ends with this run, and pools that were made for it go too."""
 
     async def execute(self) -> int:
         """Run; returns the exit code.
@@ -87,22 +89,26 @@ class JobRun:
 
     @asynccontextmanager
     async def _node(self, display: Display) -> AsyncIterator[None]:
-        """A node for the time of the run, unless one runs or a server is named."""
-        node = LocalNode(self._settings.state_dir)
-        if self._settings.named_server or node.running_pid() is not None:
+        """A node for the time of the run, unless a server is named."""
+        if self._settings.named_server:
             yield
             return
-        display.note(f"starting gateway, operator and node on {node.state_dir}")
-        process = node.start(tied=True)
-        keeper = asyncio.create_task(_keep_running(node, display, process.pid))
+        keeper = NodeKeeper(LocalNode(self._settings.state_dir), display.note)
         try:
-            await asyncio.to_thread(node.await_ready, process.pid)
+            await keeper.start()
+            self._temporary = keeper.owns_node
             yield
-            await self._clear(display)
         finally:
-            keeper.cancel()
-            pid = node.running_pid() or process.pid
-            await asyncio.shield(asyncio.to_thread(node.stop, pid))
+            await asyncio.shield(self._leave(keeper))
+
+    async def _leave(self, keeper: NodeKeeper) -> None:
+        if keeper.owns_node:
+            with suppress(GatewayError):
+                async with AsyncRolloutClient(
+                    self._settings.server, patience_seconds=2.0
+                ) as client:
+                    await delete_temporary_pools(client, self._sources)
+        await keeper.stop()
 
     async def _with(self, client: AsyncRolloutClient, display: Display) -> int:
         job = await self._submit(client, display)
@@ -119,8 +125,9 @@ class JobRun:
             return await self._report(client, final, file, display)
 
     async def _submit(self, client: AsyncRolloutClient, display: Display) -> RolloutJob:
-        await prepare_job(client, self._job, replace=self._replace, note=display.note)
-        self._scratch = await created_pools(client, self._sources)
+        await prepare_job(client, self._job, anew=self._replace, note=display.note)
+        if self._temporary:
+            self._sources = await with_temporary_pools(client, self._sources)
         gateway = Gateway(self._settings.server, _PATIENCE_SECONDS)
         if self._needs_default_pool():
             await asyncio.to_thread(ensure_default_pool, gateway)
@@ -168,15 +175,6 @@ class JobRun:
                 await client.wait_deleted(RolloutJob, name, namespace=namespace)
         display.note(f"cancelled; {file.count} finished rollouts are in {file.path}")
 
-    async def _clear(self, display: Display) -> None:
-        """Delete the pools that this run made, or the next `up` would start them again."""
-        async with self._client() as client:
-            for pool in self._scratch:
-                metadata = pool.metadata
-                await client.delete(type(pool), metadata.name, namespace=metadata.namespace)
-        if self._scratch:
-            display.note("stopping what was started for this run")
-
     async def _report(
         self, client: AsyncRolloutClient, final: RolloutJob, file: RecordFile, display: Display
     ) -> int:
@@ -199,14 +197,3 @@ class JobRun:
         display.note(f"{succeeded.reason}: {succeeded.message}")
         display.note(f"{file.count} records in {file.path}")
         return 0 if succeeded.status == "True" and not progress.invalid_tasks else FAILED
-
-
-async def _keep_running(node: LocalNode, display: Display, pid: int) -> None:
-    """Start the node again when it dies."""
-    while True:
-        await asyncio.sleep(_NODE_CHECK_SECONDS)
-        if alive(pid):
-            continue
-        display.note(f"the node ended ({last_line(node.log)}); starting it again")
-        await asyncio.sleep(_NODE_CHECK_SECONDS)
-        pid = node.start(tied=True).pid

@@ -92,7 +92,7 @@ class LocalNode:
         """
         deadline = time.monotonic() + _READY_SECONDS
         for pause in pauses(longest=0.25):
-            if self._ready_pid() == pid:
+            if self.ready_pid() == pid:
                 return
             if not alive(pid):
                 msg = f"the node ended at once: {last_line(self.log)}; see {self.log}"
@@ -102,7 +102,8 @@ class LocalNode:
                 raise CliError(msg)
             time.sleep(pause)
 
-    def _ready_pid(self) -> int | None:
+    def ready_pid(self) -> int | None:
+        """Process id of the node that says it is ready; it may have died since."""
         try:
             ready = json.loads(self._ready_file.read_text())
         except (OSError, ValueError):

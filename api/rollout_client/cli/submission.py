@@ -1,8 +1,11 @@
 """What happens to a job of the same name: resume it, replace it, or refuse."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from rollout_client.cli.failure import CliError
+from rollout_client.cli.follow import has_ended
 from rollout_client.cli.sources import Source
 from rollout_client.client import AsyncRolloutClient
 from rollout_client.errors import NotFound
@@ -11,10 +14,12 @@ from rollout_crds.rolloutjob import RolloutJob, RolloutJobSpec
 from rollout_crds.rolloutpool import RolloutPool
 
 _DELETE_SECONDS = 120.0
+TEMPORARY = "rollout-operator.dev/temporary"
+"""Annotation of pools that end with the run that made them."""
 
 
 async def prepare_job(
-    client: AsyncRolloutClient, job: RolloutJob, *, replace: bool, note: Callable[[str], None]
+    client: AsyncRolloutClient, job: RolloutJob, *, anew: bool, note: Callable[[str], None]
 ) -> None:
     """Make sure that applying `job` starts or resumes it.
 
@@ -28,10 +33,10 @@ async def prepare_job(
     except NotFound:
         return
     being_deleted = found.metadata.deletion_timestamp is not None
-    if replace and not being_deleted:
+    if anew and not being_deleted:
         note(f"deleting RolloutJob/{name} of before")
         await client.delete(RolloutJob, name, namespace=namespace)
-    if replace or being_deleted:
+    if anew or being_deleted:
         await client.wait_deleted(
             RolloutJob, name, namespace=namespace, timeout_seconds=_DELETE_SECONDS
         )
@@ -41,6 +46,8 @@ async def prepare_job(
             f"(`rolloutctl delete rj {name}`), rename this one, or use --replace"
         )
         raise CliError(msg)
+    elif has_ended(found):
+        note(f"RolloutJob/{name} has ended already; --replace runs it anew")
     else:
         note(f"RolloutJob/{name} exists with the same spec: resuming it")
 
@@ -54,17 +61,39 @@ def differing_fields(left: RolloutJobSpec, right: RolloutJobSpec) -> list[str]:
     ]
 
 
-async def created_pools(
+async def with_temporary_pools(
     client: AsyncRolloutClient, sources: Sequence[Source]
-) -> tuple[LLMPool | RolloutPool, ...]:
-    """The pools of the manifests that do not exist yet."""
-    pools = [s.resource for s in sources if isinstance(s.resource, LLMPool | RolloutPool)]
-    return tuple([pool for pool in pools if not await _exists(client, pool)])
+) -> list[Source]:
+    """Mark the pools that exist only for runs, so that they are not started again by a later `up`.
+
+    A pool that somebody applied stays theirs: it has no such mark, and gets none.
+    """
+    return [await _marked(client, source) for source in sources]
 
 
-async def _exists(client: AsyncRolloutClient, pool: LLMPool | RolloutPool) -> bool:
+async def delete_temporary_pools(client: AsyncRolloutClient, sources: Sequence[Source]) -> None:
+    """Delete the marked pools."""
+    for source in sources:
+        pool = source.resource
+        if isinstance(pool, LLMPool | RolloutPool) and TEMPORARY in pool.metadata.annotations:
+            with suppress(NotFound):
+                await client.delete(
+                    type(pool), pool.metadata.name, namespace=pool.metadata.namespace
+                )
+
+
+async def _marked(client: AsyncRolloutClient, source: Source) -> Source:
+    pool = source.resource
+    if not isinstance(pool, LLMPool | RolloutPool):
+        return source
+    metadata = pool.metadata
     try:
-        await client.get(type(pool), pool.metadata.name, namespace=pool.metadata.namespace)
+        found = await client.get(type(pool), metadata.name, namespace=metadata.namespace)
     except NotFound:
-        return False
-    return True
+        pass
+    else:
+        if TEMPORARY not in found.metadata.annotations:
+            return source
+    annotations = {**metadata.annotations, TEMPORARY: "true"}
+    marked = metadata.model_copy(update={"annotations": annotations})
+    return replace(source, resource=pool.model_copy(update={"metadata": marked}))
