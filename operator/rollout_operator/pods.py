@@ -19,6 +19,8 @@ from rollout_operator.plan import Owner
 
 STAGE_LABEL = "rollout-operator.dev/stage"
 TEMPLATE_ANNOTATION = "rollout-operator.dev/template-hash"
+SOCKET_VARIABLE = "ROLLOUT_SOCKET"
+"""Names the Unix socket that a pod listens on; its node removes what a killed one has left."""
 _OWNER_LABELS = {
     "RolloutJob": "rollout-operator.dev/job",
     "RolloutPool": "rollout-operator.dev/pool",
@@ -88,8 +90,9 @@ def _engine_pod(pool: LLMPool, launch: Launch, index: int, site: Site) -> Pod:
     container = Container(
         name="engine",
         command=["vllm-python", "-m", "vllm.entrypoints.openai.api_server"],
-        args=[*_engine_args(pool, launch, index, engine_socket(site, name)), *launch.args],
+        args=[*_engine_args(pool, launch, index), *launch.args],
         env=[
+            PodEnvVar(name=SOCKET_VARIABLE, value=engine_socket(site, name)),
             PodEnvVar(name="HF_HUB_OFFLINE", value="1"),
             PodEnvVar(name="VLLM_NO_USAGE_STATS", value="1"),
             *(PodEnvVar(name=env.name, value=env.value) for env in launch.env),
@@ -104,7 +107,7 @@ def _engine_pod(pool: LLMPool, launch: Launch, index: int, site: Site) -> Pod:
     )
 
 
-def _engine_args(pool: LLMPool, launch: Launch, index: int, socket: str) -> list[str]:
+def _engine_args(pool: LLMPool, launch: Launch, index: int) -> list[str]:
     """Arguments that our token records rely on; those of the user come after and win.
 
     Replicas differ in `--seed`: equal ones would draw equal samples for equal unseeded requests.
@@ -114,7 +117,7 @@ def _engine_args(pool: LLMPool, launch: Launch, index: int, socket: str) -> list
     return [
         *("--model", model if model.startswith("/") else f"$(ROLLOUT_MODELS)/{model}"),
         *("--served-model-name", pool.spec.model),
-        *("--uds", socket),
+        *("--uds", f"$({SOCKET_VARIABLE})"),
         *("--logprobs-mode", pool.spec.logprobs_mode),
         *("--generation-config", "vllm"),
         *("--seed", str(index)),

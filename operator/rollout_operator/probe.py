@@ -29,7 +29,17 @@ class HttpEngineProbe:
         except httpx2.TimeoutException:
             return ProbeResult(url, error=f"no answer in {_TIMEOUT_SECONDS:g} s", timed_out=True)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            return ProbeResult(url, error=str(error) or type(error).__name__)
+            return ProbeResult(url, error=_cause(error))
+
+
+def _cause(error: BaseException) -> str:
+    """The system's own words where there are some, such as `Connection refused`."""
+    deepest: BaseException | None = error
+    while deepest is not None:
+        if isinstance(deepest, OSError) and deepest.strerror:
+            return deepest.strerror
+        deepest = deepest.__cause__ or deepest.__context__
+    return str(error) or type(error).__name__
 
 
 def _models(url: str, response: httpx2.Response) -> ProbeResult:

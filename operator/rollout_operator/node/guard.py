@@ -2,9 +2,11 @@
 
 The kernel signals a child whose parent dies, but not its grandchildren. The guard reads the groups
 from a pipe of which only the node has the other end. When the node dies, however it dies, the pipe
-ends, and after a grace period the guard kills every group still on the list.
+ends, and after a grace period the guard kills every group still on the list. A child puts itself on
+the list before it becomes its program, so that there is no moment at which it could be missed.
 """
 
+import os
 import subprocess
 
 GRACE_SECONDS = 3
@@ -16,9 +18,9 @@ while read -r change group; do
         drop) groups="${groups%% $group *} ${groups#* $group }" ;;
     esac
 done
-for group in $groups; do kill -0 -- "-$group" 2>/dev/null && alive=1; done
+for group in $groups; do kill -0 "-$group" 2>/dev/null && alive=1; done
 [ -n "$alive" ] && sleep "$1"
-for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+for group in $groups; do kill -KILL "-$group" 2>/dev/null; done
 :
 """
 
@@ -28,51 +30,56 @@ class Guard:
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
-        self._shell: subprocess.Popen[bytes] | None = None
+        self._shell = _start_shell()
+
+    def ensure_running(self) -> None:
+        """Start the guard again if somebody has killed it."""
+        if self._shell.poll() is None:
+            return
+        _close(self._shell)
+        self._shell = _start_shell()
+        for group in self._groups:
+            _tell(self._shell, f"add {group}\n")
+
+    def enlist_this_process(self) -> None:
+        """Called in a new child that leads a group of its own."""
+        _tell(self._shell, f"add {os.getpid()}\n")
 
     def add(self, group: int) -> None:
-        """Put a process group on the list."""
+        """Remember a child that has enlisted itself."""
         self._groups.add(group)
-        self._tell(f"add {group}\n")
 
     def drop(self, group: int) -> None:
-        """Take a process group from the list, before its number can be used again."""
+        """Take a process group from the list."""
         self._groups.discard(group)
-        self._tell(f"drop {group}\n")
+        try:
+            _tell(self._shell, f"drop {group}\n")
+        except BrokenPipeError:
+            self.ensure_running()
 
     def close(self) -> None:
         """End the guard; it kills what is still on the list."""
-        if self._shell is not None and self._shell.stdin is not None:
-            self._shell.stdin.close()
-            self._shell.wait()
-            self._shell = None
+        _close(self._shell)
 
-    def _tell(self, line: str) -> None:
-        if self._shell is not None and self._shell.poll() is None:
-            try:
-                self._write(self._shell, line)
-            except BrokenPipeError:
-                pass
-            else:
-                return
-        self._start()
 
-    def _start(self) -> None:
-        """Start the shell, or start it again when somebody killed it."""
-        if self._shell is not None and self._shell.stdin is not None:
-            self._shell.stdin.close()
-        self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", _SCRIPT, "rollout-node-guard", str(GRACE_SECONDS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd="/",
-            bufsize=0,
-        )
-        self._write(self._shell, "".join(f"add {group}\n" for group in self._groups))
+def _start_shell() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _SCRIPT, "rollout-node-guard", str(GRACE_SECONDS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        bufsize=0,
+    )
 
-    @staticmethod
-    def _write(shell: subprocess.Popen[bytes], text: str) -> None:
-        assert shell.stdin is not None  # noqa: S101 - opened as a pipe
-        shell.stdin.write(text.encode())
+
+def _close(shell: subprocess.Popen[bytes]) -> None:
+    assert shell.stdin is not None  # noqa: S101 - opened as a pipe
+    shell.stdin.close()
+    shell.wait()
+
+
+def _tell(shell: subprocess.Popen[bytes], line: str) -> None:
+    assert shell.stdin is not None  # noqa: S101 - opened as a pipe
+    os.write(shell.stdin.fileno(), line.encode())

@@ -12,6 +12,7 @@ from rollout_operator.node.environment import invocation
 from rollout_operator.node.paths import NodePaths
 from rollout_operator.node.process import ProcessTable, Program
 from rollout_operator.node.runner import PodRunner
+from rollout_operator.pods import SOCKET_VARIABLE
 from rollout_operator.ports import Batch, Cluster
 
 log = logging.getLogger(__name__)
@@ -105,12 +106,18 @@ class Kubelet:
             cwd=self._paths.work,
             log=self._paths.log_of(*key),
             death_signal=signal.SIGTERM,
+            socket=self._socket_of(call.env),
         )
         runner = PodRunner(
             name, program, pod.spec.restart_policy, self._table, lambda: self._mark(key)
         )
         self._runners[pod.metadata.uid] = runner
         runner.start(after=self._stopping.get(key))
+
+    def _socket_of(self, env: Mapping[str, str]) -> Path | None:
+        """The pod's socket, if it is where sockets of this node are."""
+        path = Path(env.get(SOCKET_VARIABLE, ""))
+        return path if path.parent == self._paths.run else None
 
     def _remove(self, key: _Key, pod: Pod, limit_seconds: float = float("inf")) -> None:
         del self._pods[key]
@@ -128,7 +135,6 @@ class Kubelet:
     ) -> None:
         if earlier is not None:
             await earlier
-        log.info("%s: stopping", runner.name)
         await runner.stop(grace_seconds)
 
     def _stopped(self, key: _Key, task: asyncio.Task[None]) -> None:

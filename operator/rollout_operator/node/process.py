@@ -32,6 +32,8 @@ class Program:
     """Its standard output and error are appended here."""
     death_signal: signal.Signals
     """Sent to it when the node dies."""
+    socket: Path | None = None
+    """A Unix socket that it listens on; one that a killed process has left is removed."""
 
 
 class Process:
@@ -82,6 +84,9 @@ class ProcessTable:
             StartError: It cannot be found or started.
         """
         executable = _executable(program)
+        if program.socket is not None and program.socket.is_socket():
+            program.socket.unlink()
+        self._guard.ensure_running()
         with program.log.open("ab") as log:
             try:
                 popen = subprocess.Popen(
@@ -92,7 +97,7 @@ class ProcessTable:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    preexec_fn=_ends_with(os.getpid(), program.death_signal),
+                    preexec_fn=_preparation(self._guard, os.getpid(), program.death_signal),
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 msg = f"cannot start `{program.argv[0]}`: {error}"
@@ -128,10 +133,11 @@ def _executable(program: Program) -> str:
     return found
 
 
-def _ends_with(parent: int, death_signal: signal.Signals) -> Callable[[], None]:
+def _preparation(guard: Guard, parent: int, death_signal: signal.Signals) -> Callable[[], None]:
     """What the child does before it becomes the program; covers a parent that died meanwhile."""
 
     def prepare() -> None:
+        guard.enlist_this_process()
         _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
         if os.getppid() != parent:
             os._exit(1)

@@ -53,6 +53,7 @@ class PodRunner:
         """Stop the program for good; returns when it and its process group are gone."""
         if self._task is None:
             return
+        log.info("%s: stopping", self.name)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._process is not None:

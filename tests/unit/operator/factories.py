@@ -10,7 +10,6 @@ from rollout_crds.pod import Pod, PodStatus
 from rollout_crds.reasons import ConditionType, Reason
 from rollout_crds.rolloutjob import JobProgress, RolloutJob, StageCounters, StagesCounters
 from rollout_crds.rolloutpool import RolloutPool
-
 from rollout_operator.conditions import Fact, find, merge
 from rollout_operator.observed import GatewayJob, JobObserved
 from rollout_operator.plan import FINALIZER, Owner, Plan, PurgeJob, SetJobState, SubmitJob
@@ -54,7 +53,9 @@ def make_rollout_pool(name: str = "warm", **spec: Any) -> RolloutPool:
     return RolloutPool.model_validate({"metadata": metadata(name), "spec": spec})
 
 
-def make_llm_pool(name: str = "model", *, meta: dict[str, Any] | None = None, **spec: Any) -> LLMPool:
+def make_llm_pool(
+    name: str = "model", *, meta: dict[str, Any] | None = None, **spec: Any
+) -> LLMPool:
     default = {"model": "m", "launch": {"modelPath": "tiny"}}
     return LLMPool.model_validate(
         {"metadata": metadata(name, **(meta or {})), "spec": {**default, **spec}}
@@ -113,7 +114,10 @@ def after(
         finalizers.append(FINALIZER)
     if plan.release_finalizer:
         finalizers.remove(FINALIZER)
-    meta = job.metadata.model_copy(update={"finalizers": finalizers})
+    deleted_at = now if plan.delete_self else job.metadata.deletion_timestamp
+    meta = job.metadata.model_copy(
+        update={"finalizers": finalizers, "deletion_timestamp": deleted_at}
+    )
     update: dict[str, Any] = {"metadata": meta}
     if plan.status is not None:
         update["status"] = plan.status

@@ -2,14 +2,6 @@
 
 from dataclasses import replace
 
-from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.wire import JobState
-
-from rollout_operator.conditions import find
-from rollout_operator.observed import InvalidTask, JobObserved, Refusal
-from rollout_operator.plan import FINALIZER, PurgeJob, SetJobState, SubmitJob
-from rollout_operator.plan_job import POLL_SECONDS, plan_job
-from rollout_operator.pods import stage_pods
 from tests.unit.operator.factories import (
     NOW,
     SITE,
@@ -22,6 +14,14 @@ from tests.unit.operator.factories import (
     settle,
     status_of,
 )
+
+from rollout_crds.reasons import ConditionType, Reason
+from rollout_crds.wire import JobState
+from rollout_operator.conditions import find
+from rollout_operator.observed import InvalidTask, JobObserved, Refusal
+from rollout_operator.plan import FINALIZER, PurgeJob, SetJobState, SubmitJob
+from rollout_operator.plan_job import POLL_SECONDS, plan_job
+from rollout_operator.pods import stage_pods
 
 ACCEPTED, SUCCEEDED = ConditionType.ACCEPTED, ConditionType.SUCCEEDED
 PROGRESSING, STAGES_READY = ConditionType.PROGRESSING, ConditionType.STAGES_READY
@@ -242,9 +242,7 @@ def test_an_invalid_spec_is_not_tried_again_until_it_changes():
     job, around, plans = settle(make_job(), observed(refusal=refusal))
     assert plans[-1].requeue_after is None
     assert plan_job(job, around, NOW + seconds(3600)).gateway == ()
-    changed = job.model_copy(
-        update={"metadata": job.metadata.model_copy(update={"generation": 2})}
-    )
+    changed = job.model_copy(update={"metadata": job.metadata.model_copy(update={"generation": 2})})
     assert isinstance(plan_job(changed, around, NOW).gateway[0], SubmitJob)
 
 

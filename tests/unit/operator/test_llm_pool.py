@@ -3,9 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from tests.unit.operator.factories import (
+    NOW,
+    SITE,
+    make_endpoint_pool,
+    make_llm_pool,
+    running,
+    seconds,
+)
+
 from rollout_crds.pod import PodStatus
 from rollout_crds.reasons import ConditionType
-
 from rollout_operator.conditions import find
 from rollout_operator.health import TIMEOUTS_TOLERATED, next_health
 from rollout_operator.observed import BackendHealth, LLMPoolObserved, ProbeResult
@@ -16,14 +24,6 @@ from rollout_operator.plan_llm_pool import (
     plan_llm_pool,
 )
 from rollout_operator.pods import engine_socket, engine_url
-from tests.unit.operator.factories import (
-    NOW,
-    SITE,
-    make_endpoint_pool,
-    make_llm_pool,
-    running,
-    seconds,
-)
 
 URL, OTHER = "http://engine-a:8000", "unix:///run/engine-b.sock"
 HEALTHY = BackendHealth("healthy", max_model_len=4096)
@@ -104,7 +104,9 @@ def test_a_backend_that_falls_ill_is_registered_as_such():
 
 
 def test_a_launched_server_gets_what_token_records_need():
-    pool = make_llm_pool(launch={"modelPath": "tiny", "args": ["--seed", "9"]}, logprobsMode="raw_logprobs")
+    pool = make_llm_pool(
+        launch={"modelPath": "tiny", "args": ["--seed", "9"]}, logprobsMode="raw_logprobs"
+    )
     (pod,) = plan_llm_pool(pool, observed(), NOW).create_pods
     assert pod.metadata.name == "model-engine-0"
     assert pod.spec.restart_policy == "Always"
@@ -113,7 +115,9 @@ def test_a_launched_server_gets_what_token_records_need():
     options = dict(zip(container.args[::2], container.args[1::2], strict=True))
     assert options["--model"] == "$(ROLLOUT_MODELS)/tiny"
     assert options["--served-model-name"] == "m"
-    assert options["--uds"] == "/state/run/model-engine-0.sock"
+    assert options["--uds"] == "$(ROLLOUT_SOCKET)"
+    env = {variable.name: variable.value for variable in container.env}
+    assert f"unix://{env['ROLLOUT_SOCKET']}" == engine_url(pod, SITE)
     assert options["--logprobs-mode"] == "raw_logprobs"
     assert container.args[-2:] == ["--seed", "9"]
 
