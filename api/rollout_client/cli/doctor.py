@@ -57,7 +57,7 @@ def examine(
     yield Finding("python", platform.python_version())
     yield _program("rollout-node", which, "pip install 'rollout-operator[local]'")
     yield _sandbox(programs, which)
-    yield _entries("images", images_dir(env), _SETUP.format("busybox-image python-image"))
+    yield _entries("images", images_dir(env), _SETUP.format("image-busybox image-python"))
     yield _entries("models", models_dir(env), _SETUP.format("smollm2"))
     yield _vllm(programs)
     yield _state(state)

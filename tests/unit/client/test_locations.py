@@ -1,0 +1,44 @@
+"""Where the state, the cache and the gateway are."""
+
+from pathlib import Path
+
+import pytest
+
+from rollout_client.locations import (
+    cache_dir,
+    default_url,
+    images_dir,
+    parse_gateway_url,
+    state_dir,
+)
+
+
+def test_the_state_directory_follows_its_variable_then_xdg_then_home() -> None:
+    home = {"HOME": "/h"}
+    assert state_dir(home) == Path("/h/.local/state/rollout-operator")
+    assert state_dir({**home, "XDG_STATE_HOME": "/x"}) == Path("/x/rollout-operator")
+    assert state_dir({**home, "ROLLOUT_STATE_DIR": "/s"}) == Path("/s")
+
+
+def test_images_are_in_the_cache_unless_named() -> None:
+    assert cache_dir({"HOME": "/h"}) == Path("/h/.cache/rollout-operator")
+    assert images_dir({"ROLLOUT_CACHE": "/c"}) == Path("/c/images")
+    assert images_dir({"ROLLOUT_CACHE": "/c", "ROLLOUT_IMAGES": "/i"}) == Path("/i")
+
+
+def test_the_default_gateway_is_that_of_the_state_directory() -> None:
+    assert default_url({"ROLLOUT_STATE_DIR": "/s"}) == "unix:///s/run/gateway.sock"
+    assert default_url({"ROLLOUT_SERVER": "http://h:1"}) == "http://h:1"
+
+
+def test_both_forms_of_a_gateway_url_are_taken_apart() -> None:
+    unix = parse_gateway_url("unix:///a/b.sock")
+    assert unix.socket_path == "/a/b.sock"
+    tcp = parse_gateway_url("http://host:80/")
+    assert (tcp.base_url, tcp.socket_path) == ("http://host:80", None)
+
+
+@pytest.mark.parametrize("url", ["", "host:80", "unix://rel.sock", "unix:///", "ftp://h"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="neither"):
+        parse_gateway_url(url)
