@@ -14,8 +14,10 @@ from rollout_stages.settings import Settings, SettingsError, from_environment
 from rollout_stages.stages import LazyStage
 from rollout_stages.worker import Worker, WorkerIdentity
 
+_log = logging.getLogger("rollout_stages")
 _USAGE = "usage: rollout-stage init|run|eval"
-_BAD_USAGE = 2
+_BAD_log = logging.getLogger("rollout_stages")
+_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     asyncio.run(_work(settings))
     return 0
 
@@ -52,8 +55,9 @@ async def _work(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(WorkerClient(settings.gateway_url))
         stage: StageRunner = await stack.enter_async_context(LazyStage(settings, identity))
-        logging.getLogger(__name__).info("%s worker %s starts", identity.stage, identity.worker)
+        _log.info("%s worker %s starts", identity.stage, identity.worker)
         await Worker(gateway, stage, identity).run(stop)
+        _log.info("%s worker %s stops", identity.stage, identity.worker)
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ class Worker:
         deadline = asyncio.get_running_loop().time() + lease.active_deadline_seconds
         active = _Active(Work(lease, deadline))
         self._active[lease.work_id, lease.attempt] = active
+        _log.info("%s attempt %d: leased", lease.work_id, lease.attempt)
         self._wake_heartbeat.set()
         task = asyncio.create_task(self._work(active))
         self._tasks.add(task)
@@ -185,8 +186,8 @@ class Worker:
             if not isinstance(result, StageFailed) or result.trajectory is not None:
                 await self._deliver(lease, _refused(lease, error))
             return
-        if not accepted:
-            _log.warning("%s attempt %d: lease lost", lease.work_id, lease.attempt)
+        outcome = result.kind if accepted else "lease lost"
+        _log.info("%s attempt %d: %s", lease.work_id, lease.attempt, outcome)
 
     async def _heartbeats(self) -> None:
         while True:
