@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the gateway until SIGTERM or SIGINT; the exit status is 0 after a clean end."""
     options = _parse(arguments)
     os.umask(0o077)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         database = Database(options.db)
         listener = _listen(options)
@@ -61,7 +63,12 @@ class _Server(uvicorn.Server):
 
 async def _serve(app: FastAPI, listener: socket.socket) -> None:
     config = uvicorn.Config(
-        app, http="httptools", ws="none", access_log=False, timeout_graceful_shutdown=10
+        app,
+        http="httptools",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=10,
     )
     server = _Server(config, app.state.gateway.hub)
     await server.serve(sockets=[listener])

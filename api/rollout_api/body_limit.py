@@ -2,13 +2,10 @@
 
 from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollout_api.problems import problem
-
-
-class _BodyTooLargeError(Exception):
-    pass
 
 
 class BodyLimit:
@@ -17,6 +14,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, most_bytes: int) -> None:
         self._app = app
         self._most_bytes = most_bytes
+        self._detail = f"the body must be at most {most_bytes} bytes"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -33,19 +31,16 @@ class BodyLimit:
             message = await receive()
             received += len(message.get("body", b""))
             if received > self._most_bytes:
-                raise _BodyTooLargeError
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._detail)
             return message
 
-        try:
-            await self._app(scope, counted, send)
-        except _BodyTooLargeError:
-            await self._refuse(scope, receive, send)
+        await self._app(scope, counted, send)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             "BodyTooLarge",
-            f"the body must be at most {self._most_bytes} bytes",
+            self._detail,
             instance=scope["path"],
             headers={"Connection": "close"},
         )

@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 
 _REASONS: tuple[tuple[type[GatewayError], HTTPStatus, str], ...] = (
     (errors.TaskSourceError, HTTPStatus.UNPROCESSABLE_ENTITY, "TaskSourceUnreadable"),
-    (errors.InvalidInputError, HTTPStatus.UNPROCESSABLE_ENTITY, "InvalidSpec"),
+    (errors.InvalidSpecError, HTTPStatus.UNPROCESSABLE_ENTITY, "InvalidSpec"),
+    (errors.InvalidInputError, HTTPStatus.UNPROCESSABLE_ENTITY, "InvalidRequest"),
     (errors.LeaseLostError, HTTPStatus.CONFLICT, "LeaseLost"),
     (errors.ConflictError, HTTPStatus.CONFLICT, "Conflict"),
     (errors.NotFoundError, HTTPStatus.NOT_FOUND, "NotFound"),
@@ -105,6 +106,12 @@ def field_errors(error: ValidationError | RequestValidationError) -> list[FieldE
     ]
 
 
+def in_words(fields: Sequence[FieldError]) -> str:
+    """The first few errors in one line."""
+    texts = [f"{f.field}: {f.message}" if f.field else f.message for f in fields[:5]]
+    return "; ".join(texts)
+
+
 def _path(location: Sequence[Any]) -> str:
     parts = [str(part) for part in location]
     if len(parts) > 1 and parts[0] in _FIELD_PREFIXES:
@@ -131,10 +138,10 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ValidationError | RequestValidationError)  # noqa: S101
     fields = field_errors(error)
-    detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields[:5])
+    detail = in_words(fields)
     return problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        "InvalidSpec",
+        "InvalidRequest",
         detail,
         instance=request.url.path,
         fields=fields,

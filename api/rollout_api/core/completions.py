@@ -4,7 +4,9 @@ This costs in proportion to the trajectory, so it is done before the transaction
 """
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 from rollout_api.core.errors import FieldError, InvalidInputError
 from rollout_crds.result import Stage
@@ -46,9 +48,11 @@ def prepare(completion: Completion) -> PreparedCompletion:
     """Check a completion against its work id and derive what will be stored.
 
     Raises:
-        InvalidInputError: The result does not belong to the stage of the work id.
+        InvalidInputError: The result does not belong to the stage of the work id, or has a number
+            that is not finite.
     """
     _check_stage(completion.work_id, completion.result)
+    _check_finite(completion.result)
     trajectory = _trajectory(completion.result)
     summary = _summarise(trajectory) if trajectory is not None else None
     rest = completion.result.model_dump_json(by_alias=True, exclude={"trajectory"})
@@ -60,6 +64,24 @@ def prepare(completion: Completion) -> PreparedCompletion:
 
 def _trajectory(result: StageResult) -> Trajectory | None:
     return result.trajectory if isinstance(result, RunDone | StageFailed) else None
+
+
+def _check_finite(result: StageResult) -> None:
+    """Refuse numbers that JSON can not carry on to the trainer."""
+    for field, values in _numbers(result):
+        if not all(map(isfinite, values)):
+            error = FieldError(field, "must be finite, not NaN or infinite")
+            msg = f"{field} must be finite"
+            raise InvalidInputError(msg, [error])
+
+
+def _numbers(result: StageResult) -> Iterator[tuple[str, Iterable[float]]]:
+    if isinstance(result, EvalDone):
+        yield "result.reward", (result.reward,)
+        yield "result.reward_components", result.reward_components.values()
+    trajectory = _trajectory(result)
+    for call in trajectory.calls if trajectory is not None else ():
+        yield f"result.trajectory.calls.{call.index}.output_logprobs", call.output_logprobs
 
 
 def _summarise(trajectory: Trajectory) -> TrajectorySummary:

@@ -5,7 +5,8 @@ GatewayError
 ├── ConflictError         it contradicts the present state
 ├── LeaseLostError        the caller does not hold the lease any more
 └── InvalidInputError     it breaks a rule; `errors` tells where
-└── TaskSourceError   no task can be had from the task source
+    ├── InvalidSpecError  a resource breaks a rule
+    └── TaskSourceError   no task can be had from the task source
 """
 
 from collections.abc import Sequence
@@ -42,6 +43,10 @@ class InvalidInputError(GatewayError):
     def __init__(self, message: str, errors: Sequence[FieldError] = ()) -> None:
         super().__init__(message)
         self.errors = tuple(errors)
+
+
+class InvalidSpecError(InvalidInputError):
+    """A resource breaks a rule of its kind."""
 
 
 class TaskSourceError(InvalidInputError):

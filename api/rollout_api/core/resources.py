@@ -49,7 +49,7 @@ class Kept:
 
 
 def create(submitted: Resource, uid: str, now: datetime) -> Kept:
-    """Create an object: identity is given, observations start empty."""
+    """Create an object: identity is given, whatever the submitted metadata says of it."""
     metadata = submitted.metadata.model_copy(
         update={
             "uid": uid,
@@ -58,8 +58,7 @@ def create(submitted: Resource, uid: str, now: datetime) -> Kept:
             "deletion_timestamp": None,
         }
     )
-    blank = type(submitted)(metadata=metadata, spec=submitted.spec)
-    return Kept(blank, changed=True)
+    return Kept(submitted.model_copy(update={"metadata": metadata}), changed=True)
 
 
 def update(kind: ResourceKind, stored: Resource, submitted: Resource) -> Kept:

@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import FieldError, InvalidSpecError
+from rollout_api.problems import field_errors, in_words
 from rollout_api.routes.dependencies import GatewayDependency, KindDependency, Namespace
 from rollout_api.routes.raw_json import array, json_response
 from rollout_crds.base import DnsLabel
@@ -108,13 +109,17 @@ def _version(if_match: str | None) -> str | None:
 
 
 def _parse(kind: ResourceKind, name: str, namespace: str | None, body: dict[str, Any]) -> Resource:
-    submitted = kind.model.model_validate({k: v for k, v in body.items() if k != "status"})
+    try:
+        submitted = kind.model.model_validate({k: v for k, v in body.items() if k != "status"})
+    except ValidationError as error:
+        fields = field_errors(error)
+        raise InvalidSpecError(in_words(fields), fields) from error
     wanted = {"name": name, "namespace": namespace or submitted.metadata.namespace}
     for field, value in wanted.items():
         found = getattr(submitted.metadata, field)
         if found != value:
             message = f"must be {value!r} as in the URL, not {found!r}"
-            error = FieldError(f"metadata.{field}", message)
+            wrong = FieldError(f"metadata.{field}", message)
             msg = f"metadata.{field} {message}"
-            raise InvalidInputError(msg, [error])
+            raise InvalidSpecError(msg, [wrong])
     return submitted

@@ -47,7 +47,10 @@ class Subscription:
         self._event.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Sleep until woken; False when the time is over or the hub is closed."""
+        """Sleep until woken; False when the time is over or the hub is closed.
+
+        The wake-up stays until `take`, so that whoever leaves before looking passes it on.
+        """
         if self._hub.closed or seconds <= 0:
             return False
         try:
@@ -55,8 +58,11 @@ class Subscription:
                 await self._event.wait()
         except TimeoutError:
             return False
-        self._event.clear()
         return not self._hub.closed
+
+    def take(self) -> None:
+        """Use the wake-up: call it right before looking."""
+        self._event.clear()
 
 
 class Hub:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 from sqlalchemy import Connection
 
@@ -136,13 +137,14 @@ class Jobs:
 
     async def records(self, uid: str, cursor: int, limit: int, wait_seconds: float) -> Records:
         """Read records behind `cursor`, waiting for the first while more can come."""
-        deadline = self._clock() + wait_seconds
+        deadline = monotonic() + wait_seconds
         read = partial(_read_records, uid=uid, cursor=cursor, limit=limit)
         with self._hub.subscribe(("records", uid)) as subscription:
             found = await self._database.read(read)
             while not found.page.lines and not found.complete:
-                if not await subscription.wait(deadline - self._clock()):
+                if not await subscription.wait(deadline - monotonic()):
                     break
+                subscription.take()
                 found = await self._database.read(read)
         return found
 
@@ -221,7 +223,7 @@ def _loaded(connection: Connection, uid: str) -> LoadedJob:
 
 def _no_valid_task(loaded: LoadedJob) -> TaskSourceError:
     fields = [
-        FieldError(f"line {task.line}: {task.field}", task.message)
+        FieldError(f"line {task.line}: {task.field}".removesuffix(": "), task.message)
         for task in loaded.invalid_tasks[:20]
     ]
     return TaskSourceError("the task source has no valid task; see `errors`", fields)

@@ -3,11 +3,12 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from time import monotonic
 
 from pydantic import TypeAdapter
 
 from rollout_api.core.completions import PreparedCompletion, prepare
-from rollout_api.services.hub import Hub, Subscription
+from rollout_api.services.hub import Hub
 from rollout_api.services.live import LiveProgress
 from rollout_api.store import queue
 from rollout_api.store.database import Database
@@ -51,10 +52,13 @@ class Queue:
         Returns:
             The JSON of each `Lease`.
         """
-        deadline = self._clock() + request.wait_seconds
+        deadline = monotonic() + request.wait_seconds
         with self._hub.subscribe(*_topics(request)) as subscription:
             claims = await self._claim(request)
-            while not claims and await self._wait(subscription, deadline) and not await gone():
+            while not claims and await subscription.wait(deadline - monotonic()):
+                if await gone():
+                    return []
+                subscription.take()
                 claims = await self._claim(request)
         if claims and await gone():
             await self._return(claims)
@@ -101,9 +105,6 @@ class Queue:
         return await self._database.write(
             lambda tx: queue.claim(tx, request, rotation, self._clock(), self._lease_seconds)
         )
-
-    async def _wait(self, subscription: Subscription, deadline: float) -> bool:
-        return await subscription.wait(deadline - self._clock())
 
     async def _return(self, claims: list[Claim]) -> None:
         await self._database.write(lambda tx: queue.return_claims(tx, claims, self._clock()))

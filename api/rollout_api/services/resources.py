@@ -3,12 +3,13 @@
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 from pydantic import ValidationError
 
 from rollout_api.core import resources as rules
-from rollout_api.core.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
+from rollout_api.core.errors import ConflictError, FieldError, InvalidSpecError, NotFoundError
 from rollout_api.core.resources import Kept, Removed
 from rollout_api.services.hub import Hub
 from rollout_api.store import events, resources
@@ -35,7 +36,7 @@ class Resources:
 
         Raises:
             ConflictError: It is being deleted, or has another version than expected.
-            InvalidInputError: A fixed field differs.
+            InvalidSpecError: A fixed field differs.
         """
         return await self._database.write(
             lambda tx: self._put(tx, kind, submitted, expected_version)
@@ -67,7 +68,7 @@ class Resources:
 
         Raises:
             NotFoundError: It does not exist.
-            InvalidInputError: The status does not fit the kind.
+            InvalidSpecError: The status does not fit the kind.
         """
         parsed = _parse_status(kind, status)
         return await self._change(
@@ -102,12 +103,13 @@ class Resources:
 
     async def changes(self, since: int, kinds: Sequence[str], seconds: float) -> ResourceList:
         """Wait for changes after version `since`; with 0 list everything at once."""
-        deadline = self._clock() + seconds
+        deadline = monotonic() + seconds
         with self._hub.subscribe(resources.CHANGED) as subscription:
             found = await self._read_changes(since, kinds)
             while not found.changes and since != 0:
-                if not await subscription.wait(deadline - self._clock()):
+                if not await subscription.wait(deadline - monotonic()):
                     break
+                subscription.take()
                 found = await self._read_changes(since, kinds)
         return found
 
@@ -158,6 +160,7 @@ class Resources:
         try:
             rules.require_version(stored, expected_version)
             if stored is None:
+                _require_owner(tx, submitted)
                 created = rules.create(submitted, str(uuid.uuid4()), self._now())
                 return resources.save(tx, created), True
             return resources.save(tx, rules.update(kind, stored, submitted)), False
@@ -183,18 +186,26 @@ def _existing(tx: Transaction, kind: ResourceKind, namespace: str, name: str) ->
     return stored
 
 
+def _require_owner(tx: Transaction, submitted: Resource) -> None:
+    """Refuse an object whose owners are gone: nothing would ever delete it."""
+    owners = rules.owner_uids(submitted.metadata)
+    if owners and not resources.any_exists(tx.connection, owners):
+        msg = f"{submitted.kind} {submitted.metadata.name!r}: its owner does not exist any more"
+        raise ConflictError(msg)
+
+
 def _missing(kind: ResourceKind, namespace: str, name: str) -> NotFoundError:
     return NotFoundError(f"{kind.kind} {name!r} does not exist in namespace {namespace!r}")
 
 
 def _explained(
     error: rules.ResourceRuleError, kind: ResourceKind, name: str
-) -> ConflictError | InvalidInputError:
+) -> ConflictError | InvalidSpecError:
     what = f"{kind.kind} {name!r}"
     if isinstance(error, rules.ImmutableFieldsError):
         message = "can not change after creation: delete the object first, or use another name"
         fields = [FieldError(f"spec.{field}", message) for field in error.fields]
-        return InvalidInputError(f"{what}: {', '.join(f.field for f in fields)} {message}", fields)
+        return InvalidSpecError(f"{what}: {', '.join(f.field for f in fields)} {message}", fields)
     if isinstance(error, rules.BeingDeletedError):
         return ConflictError(f"{what} is being deleted: apply it again when it is gone")
     return ConflictError(f"{what} has resourceVersion {error}: read it again, then change it")
@@ -210,4 +221,4 @@ def _parse_status(kind: ResourceKind, status: dict[str, Any]) -> Any:
             for item in error.errors(include_url=False, include_input=False)
         ]
         msg = f"invalid status of {kind.kind}"
-        raise InvalidInputError(msg, fields) from error
+        raise InvalidSpecError(msg, fields) from error

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy.exc import DatabaseError
 
-from rollout_api.store.errors import SchemaVersionError
+from rollout_api.store.errors import SchemaVersionError, StoreError
 from rollout_api.store.lock import FileLock
 from rollout_api.store.schema import SCHEMA_VERSION, counters, metadata
 from rollout_api.store.writer import GroupCommitWriter, Transaction, Wake
@@ -34,12 +35,19 @@ class Database:
         Raises:
             DatabaseInUseError: Another gateway has it open.
             SchemaVersionError: Another version of the gateway wrote it.
+            StoreError: It is no database, or can not be read.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = FileLock(path)
         try:
             self._engine = _sqlite_engine(path, durable=durable)
             _prepare_schema(self._engine, path)
+        except DatabaseError as error:
+            self._lock.release()
+            msg = (
+                f"database {path} can not be used: {error.orig}; choose another --state-dir or --db"
+            )
+            raise StoreError(msg) from error
         except BaseException:
             self._lock.release()
             raise

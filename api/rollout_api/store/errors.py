@@ -1,6 +1,6 @@
 """Why the database can not be used.
 
-StoreError
+StoreError                    it can not be used at all
 ├── DatabaseInUseError        another gateway has it
 ├── SchemaVersionError        another version of the gateway wrote it
 └── DatabaseUnavailableError  it does not take writes

@@ -84,6 +84,14 @@ def save(tx: Transaction, outcome: Kept | Removed) -> Resource:
     return _store(tx, outcome.resource, removed=False)
 
 
+def any_exists(connection: Connection, uids: Sequence[str]) -> bool:
+    """Whether one of these objects exists."""
+    statement = select(resources.c.uid).where(
+        resources.c.uid.in_(uids), resources.c.body.is_not(None)
+    )
+    return connection.execute(statement.limit(1)).first() is not None
+
+
 def dependants(connection: Connection, owner_uid: str) -> list[Resource]:
     """The resources that name an owner."""
     o = resource_owners.c

@@ -36,7 +36,7 @@ resources = Table(
     Column("kind", String, primary_key=True),
     Column("namespace", String, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("uid", String, nullable=False),
+    Column("uid", String, nullable=False, index=True),
     Column("resource_version", BigInteger, nullable=False, index=True),
     Column("body", Text),  # none: it was removed
 )
