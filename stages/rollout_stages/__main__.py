@@ -16,8 +16,7 @@ from rollout_stages.worker import Worker, WorkerIdentity
 
 _log = logging.getLogger("rollout_stages")
 _USAGE = "usage: rollout-stage init|run|eval"
-_BAD_log = logging.getLogger("rollout_stages")
-_USAGE = 2
+_BAD_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
