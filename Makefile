@@ -29,9 +29,10 @@ project: ## Set up only the Python environment .venv
 runtime: ## Build the runtime that is mounted into sandboxes
 	$(SETUP) runtime
 
-demo: setup ## Set up, then run the math and the coding example on this machine
+demo: setup ## Set up, then run the math and coding examples on this machine
 	$(BIN)/rolloutctl run -f examples/math/rolloutjob.yaml
 	$(BIN)/rolloutctl run -f examples/coding/rolloutjob.yaml
+	$(BIN)/rolloutctl run -f examples/coding-demonstration/rolloutjob.yaml
 
 manifests: ## Generate the CRD YAML from the models
 	$(BIN)/python -m rollout_crds.generate
@@ -52,7 +53,7 @@ test: ## Set up everything, check and run all tests; fails when one is skipped f
 	$(PYTEST) -p tests.support.strict --numprocesses $(WORKERS) --dist loadgroup
 
 test-fast: project ## Run the unit and contract tests only
-	$(PYTEST) tests/unit tests/contract
+	$(PYTEST) --numprocesses $(WORKERS) tests/unit tests/contract
 
 bench: setup ## Measure the overhead of our own machinery per rollout
 	$(BIN)/python -m bench

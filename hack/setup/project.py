@@ -20,9 +20,10 @@ _SYNC = ("sync", "--frozen", "--all-extras", "--no-extra", "engine")
 
 
 def find_uv(session: Session) -> Path:
-    """Return uv: the one on the PATH if it runs, else the one in the cache."""
+    """Return uv: the machine's own if it runs, else the one that set-up puts into the cache."""
     found = shutil.which("uv")
-    if found and output(found, "--version"):
+    is_own = found and Path(found).resolve().is_relative_to(session.store.root.resolve())
+    if found and not is_own and output(found, "--version"):
         return Path(found)
     return session.store.entry(f"uv-{UV_VERSION}") / "bin" / "uv"
 
@@ -34,6 +35,7 @@ def _install_uv(session: Session) -> None:
         session.tell(f"uv: already there ({uv})")
         return
     session.provide(own.name, f"uv {UV_VERSION}", lambda folder: _build_uv(session, folder))
+    session.store.link("bin", "uv", uv)
 
 
 def _build_uv(session: Session, folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hack.setup import cli
 from hack.setup.component import Component, Session
 from hack.setup.errors import SetupError
+from hack.setup.shell import as_root
 from hack.setup.store import Store, default_root
 from tests.support.engine import cached
 
@@ -89,6 +90,15 @@ def test_without_the_network_a_package_index_is_blamed_and_nothing_stays(tmp_pat
     (line,) = failures(done)
     assert "check the network" in line
     assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_plain_user_without_sudo_is_told_what_needs_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match=r"root is needed to install git: run this as root, or"):
+        as_root("install git")
 
 
 def test_an_unknown_component_is_a_usage_error() -> None:
