@@ -1,5 +1,6 @@
 """Looks at inference servers over HTTP, on TCP or on a Unix socket."""
 
+import os
 from typing import Any
 
 import httpx2
@@ -36,8 +37,8 @@ def _cause(error: BaseException) -> str:
     """The system's own words where there are some, such as `Connection refused`."""
     deepest: BaseException | None = error
     while deepest is not None:
-        if isinstance(deepest, OSError) and deepest.strerror:
-            return deepest.strerror
+        if isinstance(deepest, OSError) and deepest.errno is not None and deepest.errno > 0:
+            return os.strerror(deepest.errno)
         deepest = deepest.__cause__ or deepest.__context__
     return str(error) or type(error).__name__
 

@@ -29,7 +29,8 @@ class RunningNode:
         self.state = Path(tempfile.mkdtemp(prefix="rn-", dir="/tmp"))
         self.out = self.state / "work"
         self.ready_file = self.state / "run" / "node.json"
-        self.client = AsyncRolloutClient(f"unix://{self.state}/run/gateway.sock")
+        self.client_url = f"unix://{self.state}/run/gateway.sock"
+        self.client = AsyncRolloutClient(self.client_url)
         self.process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
