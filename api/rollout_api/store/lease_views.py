@@ -87,10 +87,10 @@ def _lease(claim: Claim, row: Row[*tuple[Any, ...]], specs: _Specs, lease_second
 
 
 def _task(row: Row[*tuple[Any, ...]], stage: Stage) -> str:
-    task = decompress(row.task)
-    if stage is not Stage.EVAL:
-        return task
-    return f'{task[:-1]},"grading":{decompress(row.grading)}}}'
+    grading = decompress(row.grading)
+    if stage is Stage.RUN:
+        grading = json.dumps({"artifacts": json.loads(grading)["artifacts"]})
+    return f'{decompress(row.task)[:-1]},"grading":{grading}}}'
 
 
 def _backend(unit: Unit, pool: LLMPoolRegistration | None) -> str:

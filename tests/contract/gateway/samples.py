@@ -11,9 +11,8 @@ Json = dict[str, Any]
 
 
 def spec(**changes: Any) -> Json:
-    tasks = [
-        {"id": "t1", "instruction": "add", "grading": {"answer": "2"}, "metadata": {"k": None}}
-    ]
+    grading = {"answer": "2", "artifacts": ["out"]}
+    tasks = [{"id": "t1", "instruction": "add", "grading": grading, "metadata": {"k": None}}]
     return {
         "tasks": {"inline": tasks},
         "handler": "math",

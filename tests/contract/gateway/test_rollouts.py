@@ -21,6 +21,8 @@ from tests.contract.gateway.samples import (
     trajectory,
 )
 
+from rollout_crds.task import Grading
+
 
 async def test_a_rollout_goes_through_three_stages_to_a_record(worker: Worker) -> None:
     answer = await submit(worker.http, samplesPerTask=2)
@@ -29,10 +31,11 @@ async def test_a_rollout_goes_through_three_stages_to_a_record(worker: Worker) -
 
     (init,) = await worker.do("init")
     assert init.rollout_id is None
-    assert init.task.grading.answer is None
+    assert init.task.grading.answer == "2"
     runs = await worker.do("run")
     assert [run.sample_index for run in runs] == [0, 1]
-    assert all(run.environment and run.backend and run.task.grading.answer is None for run in runs)
+    assert all(run.environment and run.backend for run in runs)
+    assert all(run.task.grading == Grading(artifacts=["out"]) for run in runs)
     assert runs[0].backend is not None
     assert runs[0].backend.pool.model == "m"
     evals = await worker.do("eval")
