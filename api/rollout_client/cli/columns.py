@@ -113,10 +113,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("REASON", _reason),
         Column("FINISHED", _finished),
         Column("SCORED", _outcome("scored")),
-        Column("INFRA-ERRORS", _outcome("infra_error"), wide=True),
+        Column("INFRA-ERRORS", _outcome("infraError"), wide=True),
         Column("LLM", lambda item: item["spec"]["llm"]["poolRef"]["name"], wide=True),
         Column("HANDLER", lambda item: item["spec"]["handler"], wide=True),
-        Column("OUTPUT-TOKENS", lambda item: _progress(item).get("output_tokens", 0), wide=True),
+        Column("OUTPUT-TOKENS", lambda item: _progress(item).get("outputTokens", 0), wide=True),
     ),
     "RolloutPool": (
         Column("READY", _status("Ready")),

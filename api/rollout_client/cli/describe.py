@@ -16,6 +16,8 @@ from rollout_client.errors import NotFound
 _STAGES = ("init", "run", "eval")
 _COUNTERS = ("queued", "running", "done", "failed", "cancelled")
 _LONG = 100
+_OUTCOMES = {"policyError": "policy_error", "infraError": "infra_error"}
+"""Outcomes as records spell them, by their names in a resource."""
 
 
 def describe_command(
@@ -126,16 +128,17 @@ def _progress(progress: Json) -> list[str]:
         for stage in _STAGES
     ]
     outcomes = progress.get("outcomes", {})
-    found = ", ".join(f"{count} {name}" for name, count in outcomes.items() if count) or "none yet"
-    tokens = f"{progress.get('prompt_tokens', 0)} prompt, {progress.get('output_tokens', 0)} output"
+    counts = {_OUTCOMES.get(name, name): count for name, count in outcomes.items() if count}
+    found = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none yet"
+    tokens = f"{progress.get('promptTokens', 0)} prompt, {progress.get('outputTokens', 0)} output"
     lines = [
         *_table(["STAGE", *(name.upper() for name in _COUNTERS)], rows),
         f"finished {progress.get('finished', 0)} of {progress.get('rollouts', 0)} rollouts "
         f"in {progress.get('groups', 0)} groups: {found}",
         f"tokens: {tokens}",
     ]
-    if progress.get("invalid_tasks"):
-        lines.append(f"refused lines of the task source: {progress['invalid_tasks']}")
+    if progress.get("invalidTasks"):
+        lines.append(f"refused lines of the task source: {progress['invalidTasks']}")
     return lines
 
 

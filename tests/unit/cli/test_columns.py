@@ -17,7 +17,7 @@ def job(conditions: list[dict[str, str]], **metadata: object) -> dict[str, Any]:
         "spec": {"llm": {"poolRef": {"name": "m"}}, "handler": "math"},
         "status": {
             "conditions": conditions,
-            "progress": {"rollouts": 8, "finished": 3, "outcomes": {"scored": 2, "infra_error": 1}},
+            "progress": {"rollouts": 8, "finished": 3, "outcomes": {"scored": 2, "infraError": 1}},
         },
     }
 

@@ -117,7 +117,7 @@ def test_a_description_has_conditions_progress_failures_and_events() -> None:
             ]
         },
     }
-    progress = {"rollouts": 4, "groups": 2, "finished": 1, "outcomes": {"infra_error": 1}}
+    progress = {"rollouts": 4, "groups": 2, "finished": 1, "outcomes": {"infraError": 1}}
     events = [{"reason": "Valid", "message": "taken", "count": 3}]
     text = description(
         item, events, progress, [rollout("infra_error", failure=FAILURE)], datetime.now(UTC)
