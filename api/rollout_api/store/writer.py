@@ -90,11 +90,16 @@ class GroupCommitWriter:
             try:
                 self._commit(batch)
             except Exception as error:
-                self._connection.rollback()
+                self._start_afresh()
                 for submission in batch:
                     submission.error = submission.error or _unavailable(error)
                     submission.wakes.clear()
             self._reply(batch)
+
+    def _start_afresh(self) -> None:
+        """Leave a transaction of unknown state behind, with its connection."""
+        self._connection.invalidate()
+        self._connection.rollback()
 
     def _next_batch(self) -> tuple[list[_Submission], bool]:
         batch: list[_Submission] = []
