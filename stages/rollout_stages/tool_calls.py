@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
 from rollout_crds.trajectory import ToolCall
 
@@ -48,21 +47,37 @@ def parse(text: str, turn: int) -> list[ParsedCall]:
 
 def _parse_one(body: str, call_id: str) -> ParsedCall:
     try:
-        call = from_json(body.strip(), allow_inf_nan=False)
+        call = _read_json(body)
     except ValueError as error:
         return MalformedCall(call_id, f"the tool call is not valid JSON: {error}")
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+    name = call.get("name") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(name, str):
         return MalformedCall(call_id, 'the tool call must be an object with a string "name"')
     arguments = _arguments(call.get("arguments", {}))
     if arguments is None:
         return MalformedCall(call_id, '"arguments" of the tool call must be an object')
-    return ToolCall(id=call_id, name=call["name"], arguments=arguments)
+    return ToolCall(id=call_id, name=name, arguments=arguments)
+
+
+def _read_json(text: str) -> Any:
+    """Read JSON that can be written again: no NaN, no half characters, no endless nesting.
+
+    Raises:
+        ValueError: It is not such JSON.
+    """
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        msg = "it is nested too deeply"
+        raise ValueError(msg) from None
+    return value
 
 
 def _arguments(value: object) -> dict[str, JsonValue] | None:
     if isinstance(value, str):
         try:
-            value = from_json(value, allow_inf_nan=False)
+            value = _read_json(value)
         except ValueError:
             return None
     return value if isinstance(value, dict) else None

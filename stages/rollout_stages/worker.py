@@ -58,7 +58,9 @@ class Timing:
     retry_first: float = 0.2
     retry_longest: float = 5.0
     stop_grace: float = 8.0
-    """For handing back what is running when the worker is told to stop."""
+    """For ending what is running when the worker is told to stop."""
+    last_words: float = 1.0
+    """For handing back what does not end in that time."""
 
 
 class _Active:
@@ -179,9 +181,11 @@ class Worker:
         )
         try:
             accepted = await self._persistently(
-                f"complete {lease.work_id}", lambda: self._gateway.complete(completion)
+                f"complete {lease.work_id}",
+                lambda: self._gateway.complete(completion),
+                final=_stays_refused,
             )
-        except Invalid as error:
+        except GatewayError as error:
             _log.error("%s: the gateway refuses the result: %s", lease.work_id, error)
             if not isinstance(result, StageFailed) or result.trajectory is not None:
                 await self._deliver(lease, _refused(lease, error))
@@ -226,24 +230,38 @@ class Worker:
             active.drop("the worker stops")
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=self._timing.stop_grace)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            for patience in (self._timing.last_words, 0.0):
+                for task in late:
+                    task.cancel()
+                if late:
+                    _, late = await asyncio.wait(late, timeout=patience)
 
-    async def _persistently(self, doing: str, request: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask until the gateway answers; only a request that stays wrong is given up."""
+    async def _persistently(
+        self,
+        doing: str,
+        request: Callable[[], Awaitable[_T]],
+        final: Callable[[GatewayError], bool] = lambda error: isinstance(error, Invalid),
+    ) -> _T:
+        """Ask until the gateway answers; an error is raised only if it is `final`."""
         for wait in backoff(self._timing.retry_first, self._timing.retry_longest):
             try:
                 return await request()
-            except Invalid:
-                raise
             except GatewayError as error:
+                if final(error):
+                    raise
                 _log.warning("cannot %s, trying again in %.1f s: %s", doing, wait, error)
                 await asyncio.sleep(wait)
         raise AssertionError  # pragma: no cover - backoff never ends
 
 
-def _refused(lease: Lease, error: Invalid) -> StageFailed:
+_PASSING = frozenset({408, 429})
+
+
+def _stays_refused(error: GatewayError) -> bool:
+    return 400 <= error.status < 500 and error.status not in _PASSING
+
+
+def _refused(lease: Lease, error: GatewayError) -> StageFailed:
     return StageFailed(
         failure=Failure(
             stage=lease.stage,

@@ -28,7 +28,14 @@ from rollout_stages.work import Work
 from rollout_stages.worker import Timing, Worker, WorkerIdentity
 
 TASK = Task(id="t", instruction="do it")
-FAST = Timing(poll=1.0, idle_heartbeat=0.02, retry_first=0.01, retry_longest=0.02, stop_grace=0.5)
+FAST = Timing(
+    poll=1.0,
+    idle_heartbeat=0.02,
+    retry_first=0.01,
+    retry_longest=0.02,
+    stop_grace=0.5,
+    last_words=0.2,
+)
 
 
 def unit(number: int = 0, *, seconds: int = 100) -> Lease:
@@ -110,6 +117,16 @@ class Scripted:
             return EvalDone(reward=1.0)
         finally:
             self.running -= 1
+
+
+class Lingering(Scripted):
+    """A stage that takes a minute to stop."""
+
+    async def run(self, work: Work) -> StageResult:
+        try:
+            return await super().run(work)
+        finally:
+            await asyncio.sleep(60)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -241,6 +258,23 @@ async def test_stopping_does_not_wait_for_a_gateway_that_is_away() -> None:
         await until(lambda: stage.running)
         gateway.down = True
     assert not gateway.completions
+
+
+async def test_stopping_does_not_wait_for_work_that_does_not_end_either() -> None:
+    gateway = MemoryGateway(unit())
+    stage = Lingering()
+    async with Running(gateway, stage):
+        await until(lambda: stage.running)
+        gateway.down = True
+    assert not gateway.completions
+
+
+async def test_work_that_does_not_end_is_handed_back_all_the_same() -> None:
+    gateway = MemoryGateway(unit())
+    stage = Lingering()
+    async with Running(gateway, stage):
+        await until(lambda: stage.running)
+    assert gateway.results() == [HandedBack(reason="the worker stops")]
 
 
 async def test_classified_failure_is_reported_as_it_is() -> None:
