@@ -9,12 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from .errors import StartFailed
-from .owner import record_process
+from .owner import record_processes
 from .ports import Launch, Place
-from .server.processes import descendants, process_table
+from .server.processes import group_and_descendants, kill_all, process_table
 from .trees import remove_tree
 
-_GONE_SECONDS = 10.0
 _LAST_WORDS = 2000
 
 
@@ -62,8 +61,14 @@ class Instance:
             except OSError as error:
                 message = f"{launch.argv[0]}: {error.strerror}; is it installed?"
                 raise StartFailed(message) from error
-        record_process(place.root, process.pid)
-        return cls(process, place)
+        instance = cls(process, place)
+        instance.record()
+        return instance
+
+    def record(self) -> None:
+        """Note all processes there are now, for the one who cleans up after a killed owner."""
+        family = group_and_descendants(process_table(), self._process.pid)
+        record_processes(self.place.root, {self._process.pid, *family})
 
     @property
     def ended(self) -> bool:
@@ -85,11 +90,16 @@ class Instance:
         return f"{ended}: {text}" if text else ended
 
     async def kill(self) -> None:
-        """End all processes and wait until they are gone."""
-        family = descendants(process_table(), [self._process.pid])
+        """End all processes and wait until they are gone.
+
+        All are killed, not only the outermost: file system daemons do not end with it.
+        """
+        family = group_and_descendants(process_table(), self._process.pid)
+        family.discard(self._process.pid)
         handles = [handle for pid in family if (handle := _open_process(pid)) is not None]
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGKILL)
+        kill_all(family)
         await self._process.wait()
         try:
             for handle in handles:
@@ -111,14 +121,10 @@ def _open_process(pid: int) -> int | None:
 
 
 async def _gone(handle: int) -> None:
-    """Wait for a process that dies with its parent; kill it if it does not."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(handle, ended.set)
     try:
-        await asyncio.wait_for(ended.wait(), _GONE_SECONDS)
-    except TimeoutError:
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
         await ended.wait()
     finally:
         loop.remove_reader(handle)

@@ -16,6 +16,8 @@ from typing import IO
 
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
+# fuse-overlayfs leaves these beside the attribute.
+_OPAQUE_FILES = frozenset({_OPAQUE, ".wh..opq"})
 _OPAQUE_ATTRIBUTES = (
     "user.overlay.opaque",
     "user.fuseoverlayfs.opaque",
@@ -46,6 +48,8 @@ def _walk(upper: Path) -> Iterator[Path]:
 
 
 def _pack_one(tar: tarfile.TarFile, path: Path, name: str, links: dict[int, str]) -> None:
+    if path.name in _OPAQUE_FILES:
+        return
     status = path.lstat()
     if stat.S_ISCHR(status.st_mode):
         if status.st_rdev == 0:
@@ -83,6 +87,8 @@ def _marker(name: str) -> tarfile.TarInfo:
 
 
 def _is_opaque(path: Path) -> bool:
+    if any(os.path.lexists(path / name) for name in _OPAQUE_FILES):
+        return True
     for attribute in _OPAQUE_ATTRIBUTES:
         try:
             if os.getxattr(path, attribute, follow_symlinks=False) == b"y":

@@ -97,6 +97,11 @@ class SandboxManager:
         return self._entered().name
 
     @property
+    def root(self) -> Path:
+        """The directory that the node's workers share."""
+        return self._root
+
+    @property
     def layers(self) -> LayerStore:
         """The store that committed layers go to and come from."""
         return self._layers
@@ -143,6 +148,7 @@ class SandboxManager:
         client = SandboxClient(place.socket)
         try:
             await _ready(instance, client)
+            instance.record()
         except BaseException:
             client.close()
             await asyncio.shield(instance.kill())

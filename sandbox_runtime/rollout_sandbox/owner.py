@@ -7,11 +7,12 @@ belongs to nobody: `sweep` ends the processes recorded there and removes it.
 import fcntl
 import os
 import re
-import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import SandboxUnavailable
+from .server.processes import kill_all
 from .trees import remove_tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -65,9 +66,19 @@ def sweep(owners: Path) -> list[str]:
     return swept
 
 
-def record_process(place: Path, pid: int) -> None:
-    """Note the sandbox's outermost process, with its start time since ids are used again."""
-    (place / "pid").write_text(f"{pid} {start_time(pid)}")
+def record_processes(place: Path, pids: Iterable[int]) -> None:
+    """Note a sandbox's processes, with their start times since ids are used again."""
+    lines = "".join(f"{pid} {start_time(pid)}\n" for pid in pids)
+    scratch = place / ".pids"
+    scratch.write_text(lines)
+    scratch.replace(place / "pids")
+
+
+def recorded_processes(place: Path) -> list[int]:
+    """Return those of the noted processes that are still alive."""
+    lines = (place / "pids").read_text().splitlines()
+    noted = [line.split(" ", 1) for line in lines]
+    return [int(pid) for pid, started in noted if start_time(int(pid)) == started]
 
 
 def start_time(pid: int) -> str | None:
@@ -93,8 +104,6 @@ def _try_lock(path: Path) -> int | None:
 
 
 def _clear(directory: Path) -> None:
-    for record in directory.glob("*/pid"):
-        fields = record.read_text().split()
-        if len(fields) == 2 and start_time(int(fields[0])) == fields[1]:
-            os.kill(int(fields[0]), signal.SIGKILL)
+    for record in directory.glob("*/pids"):
+        kill_all(recorded_processes(record.parent))
     remove_tree(directory)

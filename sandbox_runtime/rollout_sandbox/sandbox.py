@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -41,6 +42,11 @@ class Sandbox:
     def id(self) -> str:
         """Name of the sandbox's directory."""
         return self._instance.place.root.name
+
+    @property
+    def directory(self) -> Path:
+        """The sandbox's directory on the host."""
+        return self._instance.place.root
 
     async def bash(self, command: str, *, timeout_seconds: float | None = None) -> BashResult:
         """Run a command in the persistent shell."""

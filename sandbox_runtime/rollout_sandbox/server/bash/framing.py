@@ -3,6 +3,10 @@
 Each command gets a nonce. The shell prints a begin mark with it, runs the command, prints an end
 mark with the exit status. Text outside the marks (prompts, job notices) is dropped. The line sent
 to the shell holds the nonce in two halves, so a shell that echoes or traces it forges no mark.
+
+The end mark is printed by the same line, so that no program can read it away as its input; and
+again at the next prompt, since an error may make the shell drop the rest of the line. The first one
+counts.
 """
 
 import re
@@ -35,6 +39,7 @@ class Frame:
         start = (
             f"IFS= builtin read -rd '' __rollout_command <{shlex.quote(script)} || :; "
             f"builtin printf '\\036%s%s\\036<' {first} {second} >/dev/tty; "
+            f"PROMPT_COMMAND={shlex.quote(self._print_end())}; "
             f"__rollout_status {last_status}"
         )
         run = 'builtin eval "$__rollout_command"'
