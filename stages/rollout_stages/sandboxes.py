@@ -180,7 +180,10 @@ class _NodeSandbox:
     async def restore(self, archive: bytes, paths: Sequence[str]) -> None:
         async with boundary(Boundary.SANDBOX, _ARTIFACT, "carry the artefact over"):
             words = shlex.join([f"{RUNTIME_MOUNT}/bin/python3", "-I", "-c", _CLEAR, *paths])
-            await self._sandbox.command(words, timeout_seconds=_HOUSEKEEPING_SECONDS)
+            cleared = await self._sandbox.command(words, timeout_seconds=_HOUSEKEEPING_SECONDS)
+            if cleared.exit_code != 0:
+                msg = f"cannot clear {', '.join(paths)}: {cleared.output[-500:]}"
+                raise errors.SandboxUnavailable(msg)
             if archive:
                 await self._sandbox.import_(archive, paths)
 

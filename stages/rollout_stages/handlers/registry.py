@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
 from rollout_crds.rolloutjob import RolloutJobSpec
-from rollout_crds.task import Grading, Task
+from rollout_crds.task import Task
 from rollout_stages.errors import StageError
 from rollout_stages.handlers.protocol import Problem, TaskHandler
 
@@ -33,13 +33,12 @@ def find(name: str) -> TaskHandler:
 
 
 def check_task(handler: TaskHandler, task: Task, spec: RolloutJobSpec) -> None:
-    """Refuse a task that cannot be run or graded; grading is checked where it is given.
+    """Refuse a task that cannot be run or graded.
 
     Raises:
         StageError: `InvalidTask`; the message names each field and the remedy.
     """
-    graded = task.grading != Grading(artifacts=task.grading.artifacts)
-    problems = [p for p in handler.problems(task) if graded or not p.field.startswith("grading")]
+    problems = list(handler.problems(task))
     if spec.agent.decoding == "demonstration" and not task.demonstration:
         problems.append(
             Problem("demonstration", "must not be empty with `agent.decoding: demonstration`")
