@@ -8,12 +8,13 @@ from rollout_client.cli.failure import CliError
 from rollout_client.cli.follow import has_ended
 from rollout_client.cli.sources import Source
 from rollout_client.client import AsyncRolloutClient
-from rollout_client.errors import NotFound
+from rollout_client.errors import NotFound, WaitTimeout
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobSpec
 from rollout_crds.rolloutpool import RolloutPool
 
 _DELETE_SECONDS = 120.0
+_POOL_SECONDS = 10.0
 TEMPORARY = "rollout-operator.dev/temporary"
 """Annotation of pools that end with the run that made them."""
 
@@ -72,14 +73,13 @@ async def with_temporary_pools(
 
 
 async def delete_temporary_pools(client: AsyncRolloutClient, sources: Sequence[Source]) -> None:
-    """Delete the marked pools."""
+    """Delete the marked pools, and wait a little until they are gone."""
     for source in sources:
-        pool = source.resource
-        if isinstance(pool, LLMPool | RolloutPool) and TEMPORARY in pool.metadata.annotations:
-            with suppress(NotFound):
-                await client.delete(
-                    type(pool), pool.metadata.name, namespace=pool.metadata.namespace
-                )
+        pool, metadata = source.resource, source.resource.metadata
+        if isinstance(pool, LLMPool | RolloutPool) and TEMPORARY in metadata.annotations:
+            with suppress(NotFound, WaitTimeout):
+                await client.delete(type(pool), metadata.name, namespace=metadata.namespace)
+                await _gone(client, pool, _POOL_SECONDS)
 
 
 async def _marked(client: AsyncRolloutClient, source: Source) -> Source:
@@ -92,8 +92,17 @@ async def _marked(client: AsyncRolloutClient, source: Source) -> Source:
     except NotFound:
         pass
     else:
-        if TEMPORARY not in found.metadata.annotations:
+        if found.metadata.deletion_timestamp is not None:
+            await _gone(client, pool, _DELETE_SECONDS)
+        elif TEMPORARY not in found.metadata.annotations:
             return source
     annotations = {**metadata.annotations, TEMPORARY: "true"}
     marked = metadata.model_copy(update={"annotations": annotations})
     return replace(source, resource=pool.model_copy(update={"metadata": marked}))
+
+
+async def _gone(client: AsyncRolloutClient, pool: LLMPool | RolloutPool, seconds: float) -> None:
+    metadata = pool.metadata
+    await client.wait_deleted(
+        type(pool), metadata.name, namespace=metadata.namespace, timeout_seconds=seconds
+    )

@@ -1,0 +1,124 @@
+"""run: from a manifest to a file of records, through whatever happens meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.e2e.cli.conftest import Shell
+
+from rollout_client.cli.node import LocalNode
+
+pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(300)]
+
+
+def wait_until(met: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def ids(lines: list[str]) -> list[str]:
+    return sorted(json.loads(line)["rollout_id"] for line in lines)
+
+
+def test_a_manifest_becomes_records_and_a_table(shell: Shell, image: str, llm: str) -> None:
+    shell.write_job(llm, image=image)
+    result = shell.ctl("run", "-f", "job.yaml")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "4 of 4 rollouts scored" in result.stdout
+    assert "4 records in demo.trajectories.jsonl" in result.stdout
+    assert len(set(ids(shell.records))) == len(shell.records) == 4
+    assert LocalNode(shell.state).running_pid() is None
+
+    again = shell.ctl("run", "-f", "job.yaml")
+    assert again.returncode == 0
+    assert "has ended already" in again.stdout
+    assert len(shell.records) == 4
+
+    shell.write_job(llm, image=image, samples=3)
+    other = shell.ctl("run", "-f", "job.yaml")
+    assert other.returncode == 1
+    assert "exists with another spec.samplesPerTask; delete it" in other.stderr
+
+
+def test_a_broken_task_line_fails_the_run_but_not_the_other_tasks(
+    shell: Shell, image: str, llm: str
+) -> None:
+    shell.write_job(llm, image=image, samples=1)
+    with (shell.folder / "tasks.jsonl").open("a") as file:
+        file.write('{"id": "broken"\n')
+    result = shell.ctl("run", "-f", "job.yaml")
+    assert result.returncode == 1
+    assert result.stderr.startswith("warning: tasks.jsonl:3: not valid JSON")
+    assert "2 of 2 rollouts scored" in result.stdout
+    assert "1 lines of the task source were refused" in result.stdout
+
+
+def test_a_killed_node_is_started_again_and_nothing_is_lost_or_doubled(
+    shell: Shell, image: str, llm: str
+) -> None:
+    shell.write_job(llm, image=image, samples=4)
+    running = shell.start("run", "-f", "job.yaml")
+    node = LocalNode(shell.state)
+    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout)
+    pid = node.running_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    out, _ = running.communicate()
+    assert running.returncode == 0, out
+    assert "the node was killed (SIGKILL); starting it again" in out
+    assert len(set(ids(shell.records))) == len(shell.records) == 8
+
+
+def test_a_killed_run_is_resumed(shell: Shell, image: str, llm: str) -> None:
+    shell.write_job(llm, image=image, samples=4)
+    running = shell.start("run", "-f", "job.yaml")
+    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout)
+    running.kill()
+    running.communicate()
+    result = shell.ctl("run", "-f", "job.yaml")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(set(ids(shell.records))) == len(shell.records) == 8
+
+
+def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
+    shell: Shell, image: str, llm: str
+) -> None:
+    shell.write_job(llm, image=image, samples=50)
+    running = shell.start("run", "-f", "job.yaml")
+    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists() and shell.records)
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate()
+    assert running.returncode == 130
+    kept = len(shell.records)
+    assert f"cancelled; {kept} finished rollouts are in demo.trajectories.jsonl" in out
+    assert 0 < kept < 100
+    assert LocalNode(shell.state).running_pid() is None
+    assert not processes_of(shell.state)
+
+
+def processes_of(state: Path) -> str:
+    return subprocess.run(["pgrep", "-f", str(state)], capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("image", "url", "message"),
+    [
+        ("python", "http://127.0.0.1:9", "LLMPool/stub: spec.endpoints[0].url: no answer from"),
+        ("/no/such.sif", "", "RolloutJob/demo: spec.sandbox.image: /no/such.sif does not exist"),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_starts(
+    shell: Shell, llm: str, image: str, url: str, message: str
+) -> None:
+    shell.write_job(url or llm, image=image)
+    result = shell.ctl("run", "-f", "job.yaml")
+    assert result.returncode == 1
+    assert f"error: job.yaml: {message}" in result.stderr
+    assert not shell.state.exists()
