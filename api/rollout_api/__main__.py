@@ -69,6 +69,7 @@ async def _serve(app: FastAPI, listener: socket.socket) -> None:
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,
     )
     server = _Server(config, app.state.gateway.hub)
     await server.serve(sockets=[listener])

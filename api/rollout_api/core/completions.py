@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 
+from rollout_api.core.compression import compress
 from rollout_api.core.errors import FieldError, InvalidInputError
 from rollout_crds.result import Stage
 from rollout_crds.trajectory import Trajectory, provenance_issues
@@ -28,7 +29,8 @@ _SUCCESS_OF_STAGE = {Stage.INIT: InitDone, Stage.RUN: RunDone, Stage.EVAL: EvalD
 class TrajectorySummary:
     """What is known of a trajectory without reading it again."""
 
-    json: str
+    body: bytes
+    """Compressed JSON."""
     turns: int
     prompt_tokens: int
     output_tokens: int
@@ -54,12 +56,13 @@ def prepare(completion: Completion) -> PreparedCompletion:
     _check_stage(completion.work_id, completion.result)
     _check_finite(completion.result)
     trajectory = _trajectory(completion.result)
-    summary = _summarise(trajectory) if trajectory is not None else None
     rest = completion.result.model_dump_json(by_alias=True, exclude={"trajectory"})
     digest = hashlib.sha256(rest.encode())
-    if summary is not None:
-        digest.update(summary.json.encode())
-    return PreparedCompletion(completion, digest.hexdigest(), summary)
+    if trajectory is None:
+        return PreparedCompletion(completion, digest.hexdigest(), None)
+    text = trajectory.model_dump_json(by_alias=True).encode()
+    digest.update(text)
+    return PreparedCompletion(completion, digest.hexdigest(), _summarise(trajectory, text))
 
 
 def _trajectory(result: StageResult) -> Trajectory | None:
@@ -84,9 +87,9 @@ def _numbers(result: StageResult) -> Iterator[tuple[str, Iterable[float]]]:
         yield f"result.trajectory.calls.{call.index}.output_logprobs", call.output_logprobs
 
 
-def _summarise(trajectory: Trajectory) -> TrajectorySummary:
+def _summarise(trajectory: Trajectory, text: bytes) -> TrajectorySummary:
     return TrajectorySummary(
-        json=trajectory.model_dump_json(by_alias=True),
+        body=compress(text),
         turns=len(trajectory.calls),
         prompt_tokens=trajectory.prompt_tokens,
         output_tokens=trajectory.output_tokens,

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from rollout_api.core.compression import decompress
 from rollout_api.core.groups import GroupTally, GroupVerdicts, judge_groups
 from rollout_api.core.ids import work_id
 from rollout_api.core.progress import JobTotals, Tokens, count_progress
 from rollout_api.core.summaries import summarise
 from rollout_api.core.task_lines import InvalidTask
 from rollout_api.core.units import Unit, UnitState
-from rollout_api.store.compression import decompress
 from rollout_api.store.job_rows import JobRow
 from rollout_api.store.schema import (
     groups,

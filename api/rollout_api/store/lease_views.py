@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from rollout_api.core.compression import decompress
 from rollout_api.core.units import Unit
-from rollout_api.store.compression import decompress
 from rollout_api.store.queue import Claim
 from rollout_api.store.schema import groups, jobs, rollouts, tasks, trajectories, units
 from rollout_crds.result import Stage

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from rollout_api.core.compression import compress
 from rollout_api.core.ids import group_id, rollout_id, work_id
 from rollout_api.core.task_lines import InvalidTask, NumberedTask
 from rollout_api.core.units import UnitState
-from rollout_api.store.compression import compress
 from rollout_api.store.job_rows import JobRow, find_job
 from rollout_api.store.llm_pools import pool_key
 from rollout_api.store.schema import (

@@ -26,11 +26,17 @@ from rollout_api.core.units import (
     Unit,
     UnitState,
     cancel,
-    enqueue,
 )
-from rollout_api.store.compression import compress
 from rollout_api.store.schema import groups, jobs, records, rollouts, trajectories, units
-from rollout_api.store.units import JobRules, StoredUnit, plain_units, save_units, wake_workers
+from rollout_api.store.units import (
+    JobRules,
+    StoredUnit,
+    plain_units,
+    save_units,
+    select_units,
+    to_unit,
+    wake_workers,
+)
 from rollout_api.store.writer import Transaction
 from rollout_crds.result import Outcome, Stage
 from rollout_crds.wire import EvalDone, InitDone, RunDone
@@ -59,6 +65,18 @@ _FINISH = (
     update(rollouts)
     .where(rollouts.c.rollout_id == bindparam("key"))
     .values({name: bindparam(name) for name in ("outcome", "trainable", "reward", "failure")})
+)
+_INSERT_RECORD = insert(records)
+_INSERT_TRAJECTORY = insert(trajectories)
+_UNBLOCK = (
+    update(units)
+    .where(units.c.state == UnitState.BLOCKED.value, units.c.stage == bindparam("of_stage"))
+    .values(state=UnitState.QUEUED.value, queued_at=bindparam("now"))
+)
+_UNBLOCK_ONE = _UNBLOCK.where(units.c.work_id == bindparam("key"))
+_UNBLOCK_GROUP = _UNBLOCK.where(units.c.group_id == bindparam("key"))
+_SELECT_UNITS = select_units().where(
+    units.c.work_id.in_([bindparam(stage.value) for stage in Stage])
 )
 _STORE_RUN = (
     update(rollouts)
@@ -127,8 +145,8 @@ def store_trajectory(
             "provenance_issues": json.dumps(trajectory.provenance_issues),
         },
     )
-    body = compress(trajectory.json)
-    tx.connection.execute(insert(trajectories), {"rollout_id": rollout_id, "body": body})
+    values = {"rollout_id": rollout_id, "body": trajectory.body}
+    tx.connection.execute(_INSERT_TRAJECTORY, values)
 
 
 def finish_rollout(tx: Transaction, stored: StoredUnit, ending: Ending) -> None:
@@ -188,7 +206,7 @@ def finish_rollouts(tx: Transaction, job: JobRules, rows: Rows, ending: Ending) 
             }
         )
     tx.connection.execute(_FINISH, updates)
-    tx.connection.execute(insert(records), inserts)
+    tx.connection.execute(_INSERT_RECORD, inserts)
     tx.wake(("records", job.uid))
 
 
@@ -217,24 +235,19 @@ def _cancel_blocked(
 
 
 def _unblock(tx: Transaction, stored: StoredUnit, stage: Stage, now: float) -> None:
+    """Queue the units of the next stage, as `core.units.enqueue` does with one."""
     if stored.rollout_id is None:
-        condition: ColumnElement[bool] = units.c.group_id == stored.group_id
+        statement, key = _UNBLOCK_GROUP, stored.group_id
     else:
-        condition = units.c.work_id == work_id(stage, stored.rollout_id)
-    blocked = plain_units(
-        tx.connection,
-        condition,
-        units.c.stage == stage.value,
-        units.c.state == UnitState.BLOCKED.value,
-    )
-    save_units(tx, [enqueue(unit, now) for unit in blocked])
-    wake_workers(tx, stored.job, stage, len(blocked))
+        statement, key = _UNBLOCK_ONE, work_id(stage, stored.rollout_id)
+    values = {"of_stage": stage.value, "key": key, "now": now}
+    wake_workers(tx, stored.job, stage, tx.connection.execute(statement, values).rowcount)
 
 
 def _units_of(tx: Transaction, group_id: str, rollout_id: str) -> list[Unit]:
-    ids = [
-        work_id(Stage.INIT, group_id),
-        work_id(Stage.RUN, rollout_id),
-        work_id(Stage.EVAL, rollout_id),
-    ]
-    return plain_units(tx.connection, units.c.work_id.in_(ids))
+    keys = {
+        Stage.INIT.value: work_id(Stage.INIT, group_id),
+        Stage.RUN.value: work_id(Stage.RUN, rollout_id),
+        Stage.EVAL.value: work_id(Stage.EVAL, rollout_id),
+    }
+    return [to_unit(row) for row in tx.connection.execute(_SELECT_UNITS, keys)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from rollout_api.core.backends import LeastAssigned
 from rollout_api.core.completions import PreparedCompletion
@@ -29,7 +29,14 @@ from rollout_api.core.units import (
 from rollout_api.store.llm_pools import find_llm_pool
 from rollout_api.store.outcomes import DUE, settle, store_trajectory, succeed
 from rollout_api.store.schema import jobs, units
-from rollout_api.store.units import find_unit, find_units, save_units, to_unit, wake_workers
+from rollout_api.store.units import (
+    find_unit,
+    find_units,
+    save_units,
+    select_units,
+    to_unit,
+    wake_workers,
+)
 from rollout_api.store.writer import Transaction
 from rollout_crds.result import Stage
 from rollout_crds.wire import (
@@ -41,6 +48,39 @@ from rollout_crds.wire import (
 )
 
 MOST_AT_ONCE = 500
+
+_SELECT_JOBS = (
+    select(jobs.c.uid, jobs.c.priority, jobs.c.llm_pool)
+    .where(
+        jobs.c.loaded,
+        ~jobs.c.suspended,
+        jobs.c.cancelled.is_(None),
+        jobs.c.finished < jobs.c.rollouts,
+    )
+    .order_by(jobs.c.created_at, jobs.c.uid)
+)
+_SELECT_JOB = _SELECT_JOBS.where(jobs.c.uid == bindparam("scope"))
+_SELECT_POOL_JOBS = _SELECT_JOBS.where(jobs.c.pool == bindparam("scope"))
+_SELECT_QUEUED = (
+    select_units()
+    .where(
+        units.c.job_uid == bindparam("uid"),
+        units.c.stage == bindparam("of_stage"),
+        units.c.state == UnitState.QUEUED.value,
+    )
+    .order_by(units.c.position)
+    .limit(bindparam("count"))
+)
+_COUNT_ASSIGNED = (
+    select(units.c.backend, func.count())
+    .join_from(units, jobs, jobs.c.uid == units.c.job_uid)
+    .where(
+        units.c.due_at.is_not(None),
+        units.c.backend.is_not(None),
+        jobs.c.llm_pool == bindparam("pool"),
+    )
+    .group_by(units.c.backend)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +119,8 @@ class _Claimer:
         return len(claimed)
 
     def _queued(self, job_uid: str, count: int) -> list[Unit]:
-        columns = [units.c[name] for name in Unit.__dataclass_fields__]
-        statement = (
-            select(*columns)
-            .where(
-                units.c.job_uid == job_uid,
-                units.c.stage == self._request.stage.value,
-                units.c.state == UnitState.QUEUED.value,
-            )
-            .order_by(units.c.position)
-            .limit(count)
-        )
-        return [to_unit(row) for row in self._tx.connection.execute(statement)]
+        values = {"uid": job_uid, "of_stage": self._request.stage.value, "count": count}
+        return [to_unit(row) for row in self._tx.connection.execute(_SELECT_QUEUED, values)]
 
     def _backends(self, llm_pool: str) -> tuple[LLMPoolRegistration | None, LeastAssigned]:
         if llm_pool not in self._pools:
@@ -106,19 +136,9 @@ def claim(
     tx: Transaction, request: LeaseRequest, rotation: int, now: float, lease_seconds: float
 ) -> list[Claim]:
     """Lease up to `capacity` units to a worker."""
-    scope = jobs.c.uid == request.job_uid if request.job_uid else jobs.c.pool == request.pool
-    statement = (
-        select(jobs.c.uid, jobs.c.priority, jobs.c.llm_pool)
-        .where(
-            scope,
-            jobs.c.loaded,
-            ~jobs.c.suspended,
-            jobs.c.cancelled.is_(None),
-            jobs.c.finished < jobs.c.rollouts,
-        )
-        .order_by(jobs.c.created_at, jobs.c.uid)
-    )
-    rows = tx.connection.execute(statement).all()
+    statement = _SELECT_JOB if request.job_uid else _SELECT_POOL_JOBS
+    scope = request.job_uid or request.pool
+    rows = tx.connection.execute(statement, {"scope": scope}).all()
     claimer = _Claimer(tx, request, now, now + lease_seconds)
     llm_pools = {row.uid: row.llm_pool for row in rows}
     hand_out(
@@ -251,14 +271,5 @@ def next_due(connection: Connection) -> float | None:
 
 
 def _assigned(connection: Connection, llm_pool: str) -> dict[str, int]:
-    statement = (
-        select(units.c.backend, func.count())
-        .join_from(units, jobs, jobs.c.uid == units.c.job_uid)
-        .where(
-            units.c.due_at.is_not(None),
-            units.c.backend.is_not(None),
-            jobs.c.llm_pool == llm_pool,
-        )
-        .group_by(units.c.backend)
-    )
-    return {name: count for name, count in connection.execute(statement)}
+    rows = connection.execute(_COUNT_ASSIGNED, {"pool": llm_pool})
+    return {name: count for name, count in rows}

@@ -1,10 +1,10 @@
 """Rows of units, as the decisions see them."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
 
 from rollout_api.core.units import FINAL_STATES, RetryPolicy, Unit, UnitState
 from rollout_api.store.schema import jobs, units
@@ -13,6 +13,7 @@ from rollout_crds.result import Stage
 
 _UNIT_FIELDS = tuple(field.name for field in fields(Unit))
 _UNIT_COLUMNS = tuple(units.c[name] for name in _UNIT_FIELDS)
+_SAVED_FIELDS = tuple(name for name in _UNIT_FIELDS if name not in {"work_id", "stage"})
 FINAL_STATE_NAMES = tuple(sorted(FINAL_STATES))
 
 
@@ -56,7 +57,7 @@ _SELECT_ONE = _SELECT_STORED.where(units.c.work_id == bindparam("key"))
 _SAVE = (
     update(units)
     .where(units.c.work_id == bindparam("key"))
-    .values({name: bindparam(name) for name in _UNIT_FIELDS if name not in {"work_id", "stage"}})
+    .values({name: bindparam(name) for name in _SAVED_FIELDS})
 )
 
 
@@ -74,9 +75,14 @@ def find_units(
     return [_stored(row) for row in connection.execute(statement)]
 
 
+def select_units() -> Select[*tuple[Any, ...]]:
+    """A query for units, to be narrowed; `to_unit` reads its rows."""
+    return select(*_UNIT_COLUMNS)
+
+
 def plain_units(connection: Connection, *conditions: ColumnElement[bool]) -> list[Unit]:
     """Look up units without their jobs."""
-    return [to_unit(row) for row in connection.execute(select(*_UNIT_COLUMNS).where(*conditions))]
+    return [to_unit(row) for row in connection.execute(select_units().where(*conditions))]
 
 
 def to_unit(row: Row[*tuple[Any, ...]]) -> Unit:
@@ -91,11 +97,8 @@ def save_units(tx: Transaction, changed: Iterable[Unit]) -> None:
     """Write units back."""
     rows: list[dict[str, Any]] = []
     for unit in changed:
-        row = asdict(unit)
-        row["key"] = row.pop("work_id")
-        row["state"] = unit.state.value
-        del row["stage"]
-        rows.append(row)
+        row = {name: getattr(unit, name) for name in _SAVED_FIELDS}
+        rows.append({**row, "key": unit.work_id, "state": unit.state.value})
     if rows:
         tx.connection.execute(_SAVE, rows if len(rows) > 1 else rows[0])
 

@@ -1,4 +1,4 @@
-"""Compression of the large JSON columns."""
+"""Compression of the large JSON texts that are stored."""
 
 import threading
 
