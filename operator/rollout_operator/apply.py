@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_crds.pod import Pod
 from rollout_crds.reasons import Reason
 from rollout_operator.cache import Cache, key_of
 from rollout_operator.errors import Refused
@@ -18,6 +19,7 @@ from rollout_operator.plan import (
     SetJobState,
     SubmitJob,
     UnregisterLLMPool,
+    pod_refused_event,
 )
 from rollout_operator.ports import Cluster, Gateway
 
@@ -34,6 +36,7 @@ class Applier:
         """Carry a plan out, in an order that can be broken off and repeated at any point.
 
         Raises:
+            Refused: A pod could not be created; all else was done.
             OperatorError: A step failed; those after it were not done.
         """
         finalizers = owner.metadata.finalizers
@@ -44,8 +47,7 @@ class Applier:
         for pod in plan.delete_pods:
             await self.cluster.delete(pod)
             self.cache.remove(key_of(pod))
-        for pod in plan.create_pods:
-            self.cache.put(await self.cluster.create_pod(pod))
+        refused = [error for pod in plan.create_pods if (error := await self._create(owner, pod))]
         if plan.status is not None:
             self.cache.put(await self.cluster.write_status(owner, plan.status))
             memory.status_written_at = now
@@ -56,6 +58,16 @@ class Applier:
             await self.cluster.write_finalizers(owner, kept)
         if plan.delete_self:
             await self.cluster.delete(owner)
+        if refused:
+            raise refused[0]
+
+    async def _create(self, owner: Owner, pod: Pod) -> Refused | None:
+        try:
+            self.cache.put(await self.cluster.create_pod(pod))
+        except Refused as error:
+            await self.cluster.post_event(pod_refused_event(owner, str(error)))
+            return error
+        return None
 
     async def _act(
         self, owner: Owner, action: GatewayAction, memory: Memory, now: datetime

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from rollout_client.errors import GatewayError, NotFound, ServerError, TooManyRequests
-from rollout_client.errors import Unavailable as NoAnswer
+from rollout_client import errors as client_errors
 from rollout_client.transport import Transport
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.pod import Pod, PodStatus
@@ -16,19 +15,25 @@ from rollout_crds.resources import BY_KIND, Changes, Event, Resource
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
 from rollout_crds.wire import JobState, JobSubmission, LLMPoolRegistration
-from rollout_operator.errors import Missing, Refused, Unavailable
+from rollout_operator.errors import Conflict, Missing, Refused, Unavailable
 from rollout_operator.observed import GatewayJob
 from rollout_operator.plan import Owner, Status
 from rollout_operator.ports import Batch
 
 _BEGINNING = "0"
 """Version of a store in which nothing has ever been; asked for what is newer, it lists all."""
+_MUST_BE_NEW = {"If-Match": _BEGINNING}
 _EMPTY_SECONDS = 0.3
 """Pause while there is nothing, for which the gateway does not hold the request."""
 _POLL_SECONDS = 20
 _REQUEST_SECONDS = 30.0
 _SUBMIT_SECONDS = 300.0
 """The gateway reads the whole task source before it answers."""
+_TRY_LATER = (
+    client_errors.Unavailable,
+    client_errors.ServerError,
+    client_errors.TooManyRequests,
+)
 _GATEWAY_JOB = TypeAdapter(GatewayJob)
 OPERATOR_KINDS: tuple[type[Resource], ...] = (RolloutJob, RolloutPool, LLMPool, Pod)
 
@@ -46,18 +51,26 @@ class _Http:
         *,
         params: Mapping[str, Any] | None = None,
         body: object = None,
+        headers: Mapping[str, str] | None = None,
         seconds: float = _REQUEST_SECONDS,
     ) -> bytes:
         encoded = None if body is None else json.dumps(body).encode()
         try:
             response = await self._transport.request(
-                method, path, params=params, body=encoded, timeout_seconds=seconds
+                method,
+                path,
+                params=params,
+                body=encoded,
+                headers=headers,
+                timeout_seconds=seconds,
             )
-        except (NoAnswer, ServerError, TooManyRequests) as error:
+        except _TRY_LATER as error:
             raise Unavailable(str(error)) from error
-        except NotFound as error:
+        except client_errors.NotFound as error:
             raise Missing(str(error)) from error
-        except GatewayError as error:
+        except client_errors.Conflict as error:
+            raise Conflict(str(error), error.reason) from error
+        except client_errors.GatewayError as error:
             raise Refused(str(error), error.reason) from error
         content: bytes = response.content
         return content
@@ -109,9 +122,21 @@ class EmbeddedCluster:
         return Changes.model_validate_json(content)
 
     async def create_pod(self, pod: Pod) -> Pod:
-        """Create a pod; one of that name that is the same already is fine."""
-        body = _dump(pod)
-        return Pod.model_validate_json(await self._put(pod, "", body))
+        """Create a pod; one of that name with the same owner is fine."""
+        params = {"namespace": pod.metadata.namespace}
+        try:
+            content = await self._http.request(
+                "PUT", _path(pod), params=params, body=_dump(pod), headers=_MUST_BE_NEW
+            )
+        except Conflict as error:
+            existing = Pod.model_validate_json(
+                await self._http.request("GET", _path(pod), params=params)
+            )
+            if existing.metadata.owner_references != pod.metadata.owner_references:
+                msg = f"pod `{pod.metadata.name}` exists and belongs to another owner: delete it"
+                raise Refused(msg) from error
+            return existing
+        return Pod.model_validate_json(content)
 
     async def delete(self, target: Resource) -> None:
         """Ask for the deletion of an object; one that is gone already is fine."""

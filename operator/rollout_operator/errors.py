@@ -1,9 +1,10 @@
 """What the ports can raise; the adapters' libraries never show through.
 
 OperatorError
-Unavailable   the cluster or the gateway does not answer: try again later
-Refused       it refuses the request, with a reason: again only when something has changed
-Missing       there is no such object (any more)
+  Unavailable   the cluster or the gateway does not answer: try again later
+  Refused       it refuses the request, with a reason: again only when something has changed
+    Conflict    because of another object, or another version of this one
+  Missing       there is no such object (any more)
 """
 
 
@@ -21,6 +22,10 @@ class Refused(OperatorError):
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Conflict(Refused):
+    """A request that does not fit what is there."""
 
 
 class Missing(OperatorError):

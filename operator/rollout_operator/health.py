@@ -20,7 +20,7 @@ def next_health(
         return BackendHealth("healthy", "", old.max_model_len, timeouts=old.timeouts + 1)
     since = old.failing_since if old is not None and old.failing_since else now
     if result.error is not None:
-        message = f"{result.url}: {result.error}: start the server there, or correct its URL"
+        message = f"{result.url}: {result.error}"
         return BackendHealth("unreachable", message, failing_since=since)
     length = dict(result.models)
     if model not in length:

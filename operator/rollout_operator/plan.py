@@ -87,6 +87,17 @@ class Plan:
         """Nothing is to be done now."""
         return self == Plan(requeue_after=self.requeue_after)
 
+    @property
+    def summary(self) -> str:
+        """What it does besides routine (status, registration of engines), for the log."""
+        actions = [action for action in self.gateway if not isinstance(action, RegisterLLMPool)]
+        parts = [type(action).__name__ for action in actions]
+        parts += [f"delete pod {pod.metadata.name}" for pod in self.delete_pods]
+        parts += [f"create pod {pod.metadata.name}" for pod in self.create_pods]
+        parts += ["release finalizer"] if self.release_finalizer else []
+        parts += ["delete: its time to live is over"] if self.delete_self else []
+        return ", ".join(parts)
+
 
 def earliest(*delays: float | None) -> float | None:
     """The shortest of some delays, at least 0."""
@@ -114,6 +125,19 @@ _NOTEWORTHY: dict[Reason, str] = {
     Reason.BACKENDS_UNREACHABLE: "Warning",
     Reason.MODEL_NOT_SERVED: "Warning",
 }
+
+
+def pod_refused_event(owner: Owner, message: str) -> Event:
+    """The event for a pod that the cluster does not take."""
+    engine = owner.kind == "LLMPool"
+    return Event(
+        kind=owner.kind,
+        name=owner.metadata.name,
+        namespace=owner.metadata.namespace,
+        type="Warning",
+        reason=Reason.BACKENDS_STARTING if engine else Reason.WAITING_FOR_STAGE_PODS,
+        message=message,
+    )
 
 
 def events_of(

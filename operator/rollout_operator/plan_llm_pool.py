@@ -142,7 +142,8 @@ def compute_ready(pool: LLMPool, backends: _Backends, observed: LLMPoolObserved)
         return _launched_not_ready(backends, observed)
     if any(health is None for _, health in backends):
         return Fact(kind, "Unknown", Reason.BACKENDS_UNREACHABLE, "not probed yet")
-    return Fact(kind, "False", Reason.BACKENDS_UNREACHABLE, joined(causes))
+    message = f"{joined(causes)}; start the servers there, or correct `spec.endpoints`"
+    return Fact(kind, "False", Reason.BACKENDS_UNREACHABLE, message)
 
 
 def _launched_not_ready(backends: _Backends, observed: LLMPoolObserved) -> Fact:

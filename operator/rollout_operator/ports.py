@@ -32,7 +32,11 @@ class Cluster(Protocol):
         ...
 
     async def create_pod(self, pod: Pod) -> Pod:
-        """Create a pod; one of that name that is the same already is fine."""
+        """Create a pod; one of that name with the same owner is fine.
+
+        Raises:
+            Refused: There is one of that name that belongs to another owner.
+        """
         ...
 
     async def delete(self, target: Resource) -> None:

@@ -22,6 +22,7 @@ class HttpEngineProbe:
                 transport=httpx2.AsyncHTTPTransport(uds=address.socket_path),
                 base_url=address.base_url,
                 timeout=_TIMEOUT_SECONDS,
+                trust_env=False,
             ) as http:
                 health = await http.get("/health")
                 if not health.is_success:

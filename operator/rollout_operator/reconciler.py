@@ -144,6 +144,8 @@ class Reconciler:
     async def _pass(self, owner: Owner) -> Plan:
         memory, now = self._memory_of(owner), self._now()
         plan = await self._observer.plan(owner, memory, now)
+        if plan.summary:
+            log.info("%s %s/%s: %s", *key_of(owner), plan.summary)
         await self._applier.apply(owner, plan, memory, now)
         return plan
 

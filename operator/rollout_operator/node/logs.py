@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 MAX_BYTES = 32 * 1024 * 1024
+_TAIL_BYTES = 4096
 MAX_OLD_LOGS = 200
 """Logs kept of pods that are gone."""
 
@@ -20,6 +21,16 @@ def rotate(log: Path, max_bytes: int = MAX_BYTES) -> None:
     shutil.copyfile(log, log.with_suffix(".log.1"))
     with log.open("r+b") as file:
         file.truncate(0)
+
+
+def last_line(log: Path, max_characters: int = 300) -> str:
+    """The last line with text in a log: often the cause of a program's end."""
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:max_characters]
 
 
 def prune(directory: Path, in_use: Collection[Path], max_old: int = MAX_OLD_LOGS) -> None:

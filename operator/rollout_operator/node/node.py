@@ -13,6 +13,7 @@ from rollout_client.transport import Transport
 from rollout_crds.pod import Pod
 from rollout_operator.embedded import EmbeddedCluster
 from rollout_operator.node.environment import node_environment
+from rollout_operator.node.errors import NodeError
 from rollout_operator.node.kubelet import Kubelet
 from rollout_operator.node.logs import prune, rotate
 from rollout_operator.node.paths import NodePaths
@@ -25,6 +26,7 @@ PODS_GRACE_SECONDS = 8.0
 OPERATOR_GRACE_SECONDS = 2.0
 GATEWAY_GRACE_SECONDS = 4.0
 _READY_POLL_SECONDS = 0.1
+_MOST_RESTARTS = 2
 _HOUSEKEEPING_SECONDS = 10.0
 
 
@@ -57,7 +59,7 @@ async def run_node(settings: NodeSettings, inherited: Mapping[str, str]) -> None
         kubelet = Kubelet(EmbeddedCluster(transport, (Pod,)), table, paths, env)
         try:
             gateway.start()
-            await _gateway_is_ready(transport)
+            await _gateway_is_ready(transport, gateway)
             if operator:
                 operator.start()
             await _serve(settings, kubelet, statics)
@@ -83,14 +85,16 @@ def _static_pod(
     return PodRunner(name, program, "Always", table)
 
 
-async def _gateway_is_ready(transport: Transport) -> None:
-    while True:
+async def _gateway_is_ready(transport: Transport, gateway: PodRunner) -> None:
+    while not (gateway.status.reason and gateway.status.restart_count >= _MOST_RESTARTS):
         try:
             await transport.request("GET", "/readyz")
         except GatewayError:
             await asyncio.sleep(_READY_POLL_SECONDS)
         else:
             return
+    msg = f"the gateway does not start: {gateway.status.message}; see {gateway.program.log}"
+    raise NodeError(msg)
 
 
 async def _serve(settings: NodeSettings, kubelet: Kubelet, statics: list[PodRunner]) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from rollout_crds.pod import PodStatus
 from rollout_operator.node.errors import StartError
+from rollout_operator.node.logs import last_line
 from rollout_operator.node.process import Process, ProcessTable, Program
 from rollout_operator.node.restart import RestartPolicy, after_exit, describe_exit
 
@@ -74,25 +75,31 @@ class PodRunner:
         try:
             self._process = self._table.spawn(self.program)
         except StartError as error:
-            return self._ended(_CANNOT_START, str(error), 0.0)
+            return self._ended(_CANNOT_START, 0.0, str(error))
         start_time = self.status.start_time or datetime.now(UTC)
         self._set(phase="Running", reason="", message="", start_time=start_time)
         log.info("%s: started as process %d", self.name, self._process.pid)
         code = await asyncio.shield(self._process.exit_code)
-        ran = loop.time() - started
-        return self._ended(code, f"{describe_exit(code)} after {ran:.1f} s", ran)
+        return self._ended(code, loop.time() - started, self._how_it_ended(code))
 
-    def _ended(self, code: int, what: str, ran_seconds: float) -> float | None:
+    def _how_it_ended(self, code: int) -> str:
+        """The exit with the program's last words; the same for the same cause, to be counted."""
+        words = last_line(self.program.log) if code > 0 else ""
+        return f"{describe_exit(code)}: {words}" if words else describe_exit(code)
+
+    def _ended(self, code: int, ran_seconds: float, what: str) -> float | None:
         verdict = after_exit(self._policy, code, ran_seconds, self._failures)
         self._failures = verdict.failures
         if verdict.restart_in is None:
             reason = "Completed" if code == 0 else "Error"
             self._set(phase=verdict.phase, reason=reason, message=what)
-            log.info("%s: %s", self.name, what)
+            log.info("%s: %s after %.1f s", self.name, what, ran_seconds)
             return None
-        message = f"{what}; starts again in {verdict.restart_in:g} s; log: {self.program.log}"
-        self._set(phase=verdict.phase, reason="CrashLoopBackOff", message=message)
-        log.warning("%s: %s", self.name, message)
+        self._set(phase=verdict.phase, reason="CrashLoopBackOff", message=what)
+        log.warning(
+            "%s: %s after %.1f s; starts again in %g s",
+            *(self.name, what, ran_seconds, verdict.restart_in),
+        )
         return verdict.restart_in
 
     def _set(self, **changes: object) -> None:

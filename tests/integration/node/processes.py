@@ -25,8 +25,9 @@ class RunningNode:
     """A `rollout-node` process and a client of its gateway."""
 
     def __init__(self, *options: str) -> None:
-        self.options = options
         self.state = Path(tempfile.mkdtemp(prefix="rn-", dir="/tmp"))
+        module = [sys.executable, "-m", "rollout_operator.node"]
+        self.command = [*module, "--state-dir", str(self.state), *options]
         self.out = self.state / "work"
         self.ready_file = self.state / "run" / "node.json"
         self.client_url = f"unix://{self.state}/run/gateway.sock"
@@ -35,8 +36,7 @@ class RunningNode:
 
     async def start(self) -> None:
         """Start the node and wait until it is ready."""
-        command = [sys.executable, "-m", "rollout_operator.node", "--state-dir", str(self.state)]
-        self.process = _started([*command, *self.options])
+        self.process = _started(self.command)
         await until(self._is_ready, START_SECONDS, "the node is not ready")
 
     def _is_ready(self) -> bool:

@@ -1,5 +1,7 @@
 """What is left, and what comes back, when the node or its gateway dies or stops."""
 
+import asyncio
+
 import pytest
 from tests.integration.node.processes import RunningNode, is_alive, kill, until
 
@@ -54,3 +56,19 @@ async def test_an_orderly_stop_ends_pods_while_the_gateway_still_answers(node):
     log = (node.state / "logs" / "node.log").read_text()
     assert log.index("polite: stopping") < log.index("gateway: stopping")
     assert node.process.returncode == 0
+
+
+async def test_a_gateway_that_cannot_start_ends_the_node_with_its_words():
+    node = RunningNode("--no-operator")
+    try:
+        (node.state / "gateway.db").write_bytes(b"this is no database " * 100)
+        process = await asyncio.create_subprocess_exec(
+            *node.command, stderr=asyncio.subprocess.PIPE
+        )
+        _, stderr = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 1
+        (line,) = stderr.decode().splitlines()
+        assert line.startswith("rollout-node: the gateway does not start: exited with code 1: ")
+        assert str(node.state / "logs" / "gateway.log") in line
+    finally:
+        await node.close()

@@ -66,7 +66,9 @@ def test_one_healthy_backend_is_enough_and_the_other_is_named():
 def test_unreachable_endpoints_are_stated_with_the_cause():
     plan = plan_llm_pool(make_endpoint_pool(URL), observed(health={URL: down()}), NOW)
     assert (ready(plan).status, ready(plan).reason) == ("False", "BackendsUnreachable")
-    assert ready(plan).message == "http://x: connection refused"
+    assert ready(plan).message == (
+        "http://x: connection refused; start the servers there, or correct `spec.endpoints`"
+    )
     assert [(e.type, e.reason) for e in plan.events] == [("Warning", "BackendsUnreachable")]
     assert plan.requeue_after == PROBE_UNHEALTHY_SECONDS
 
