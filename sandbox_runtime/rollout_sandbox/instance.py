@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-import signal
 import socket
 from asyncio.subprocess import DEVNULL, STDOUT, Process
 from contextlib import suppress
 from pathlib import Path
 
 from .errors import StartFailed
-from .owner import record_processes
+from .owner import record_processes, recorded_processes
 from .ports import Launch, Place
-from .server.processes import group_and_descendants, kill_all, process_table
+from .server.processes import descendants, kill_all, process_table
 from .trees import remove_tree
 
+# How long a backend may take to end by itself.
+_GRACE_SECONDS = 5.0
 _LAST_WORDS = 2000
 
 
@@ -32,16 +33,37 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
+class Inherited:
+    """The descriptors that a server starts with; the host closes its copies afterwards."""
+
+    def __init__(self, path: Path) -> None:
+        self.listener = listen(path)
+        self.lifeline_read, self._lifeline_write = os.pipe()
+
+    def take_lifeline(self) -> int:
+        """Return the end whose closing ends the server."""
+        taken, self._lifeline_write = self._lifeline_write, -1
+        return taken
+
+    def close(self) -> None:
+        """Close what was not taken."""
+        self.listener.close()
+        os.close(self.lifeline_read)
+        if self._lifeline_write >= 0:
+            os.close(self._lifeline_write)
+
+
 class Instance:
     """A sandbox's outermost process and its directories."""
 
-    def __init__(self, process: Process, place: Place) -> None:
+    def __init__(self, process: Process, place: Place, lifeline: int) -> None:
         self.place = place
         self._process = process
+        self._lifeline = lifeline
 
     @classmethod
-    async def spawn(cls, launch: Launch, place: Place, listener: socket.socket) -> "Instance":
-        """Start the program with the listening socket inherited under its own number.
+    async def spawn(cls, launch: Launch, place: Place, inherited: Inherited) -> "Instance":
+        """Start the program; it gets the descriptors under the numbers they have here.
 
         Raises:
             StartFailed: the program can't be executed.
@@ -55,20 +77,19 @@ class Instance:
                     stdout=log,
                     stderr=STDOUT,
                     cwd="/",
-                    pass_fds=(listener.fileno(),),
+                    pass_fds=(inherited.listener.fileno(), inherited.lifeline_read),
                     start_new_session=True,
                 )
             except OSError as error:
                 message = f"{launch.argv[0]}: {error.strerror}; is it installed?"
                 raise StartFailed(message) from error
-        instance = cls(process, place)
+        instance = cls(process, place, inherited.take_lifeline())
         instance.record()
         return instance
 
     def record(self) -> None:
         """Note all processes there are now, for the one who cleans up after a killed owner."""
-        family = group_and_descendants(process_table(), self._process.pid)
-        record_processes(self.place.root, {self._process.pid, *family})
+        record_processes(self.place.root, self._family())
 
     @property
     def ended(self) -> bool:
@@ -92,39 +113,26 @@ class Instance:
     async def kill(self) -> None:
         """End all processes and wait until they are gone.
 
-        All are killed, not only the outermost: file system daemons do not end with it.
+        The server ends when it is let go, and the backend's program then cleans up after itself. If
+        it does not, or was killed, what is left of the family is killed.
         """
-        family = group_and_descendants(process_table(), self._process.pid)
-        family.discard(self._process.pid)
-        handles = [handle for pid in family if (handle := _open_process(pid)) is not None]
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGKILL)
-        kill_all(family)
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
+        while family := self._family():
+            kill_all(family)
+            await asyncio.sleep(0.01)
         await self._process.wait()
-        try:
-            for handle in handles:
-                await _gone(handle)
-        finally:
-            for handle in handles:
-                os.close(handle)
+
+    def _family(self) -> set[int]:
+        """Return the living processes of the sandbox, also those whose parents are gone."""
+        outermost = self._process.pid
+        table = [process for process in process_table() if process.state != "Z"]
+        members = {p.pid for p in table if outermost in (p.pid, p.session)}
+        return members | descendants(table, members) | set(recorded_processes(self.place.root))
 
     def remove(self) -> None:
         """Remove the directories."""
         remove_tree(self.place.root)
-
-
-def _open_process(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
-
-
-async def _gone(handle: int) -> None:
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    loop.add_reader(handle, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(handle)

@@ -18,11 +18,9 @@ _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 # fuse-overlayfs leaves these beside the attribute.
 _OPAQUE_FILES = frozenset({_OPAQUE, ".wh..opq"})
-_OPAQUE_ATTRIBUTES = (
-    "user.overlay.opaque",
-    "user.fuseoverlayfs.opaque",
-    "trusted.overlay.opaque",
-)
+# Read by both drivers, and not carried along by the kernel's when it copies a directory up.
+_OPAQUE_ATTRIBUTE = "user.overlay.opaque"
+_OPAQUE_ATTRIBUTES = (_OPAQUE_ATTRIBUTE, "user.fuseoverlayfs.opaque")
 # Mount points that starting a sandbox makes; their content never lies in the upper directory.
 _LEFT_OUT = frozenset({".rollout"})
 
@@ -125,8 +123,7 @@ def _unpack_one(
 ) -> None:
     path = _inside(upper, member.name)
     if path.name == _OPAQUE:
-        for attribute in _OPAQUE_ATTRIBUTES[:2]:
-            os.setxattr(path.parent, attribute, b"y")
+        os.setxattr(path.parent, _OPAQUE_ATTRIBUTE, b"y")
     elif path.name.startswith(_WHITEOUT):
         os.mknod(path.with_name(path.name.removeprefix(_WHITEOUT)), stat.S_IFCHR | 0o600, 0)
     elif member.isdir():

@@ -14,14 +14,14 @@ import asyncio
 import itertools
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from types import TracebackType
 
 from .client import SandboxClient
 from .errors import SandboxDied, SandboxUnavailable, StartFailed
 from .images import ImageCache
-from .instance import Instance, listen
+from .instance import Inherited, Instance
 from .layers import LayerStore
 from .owner import Owner, claim, sweep
 from .paths import cache_root
@@ -141,10 +141,9 @@ class SandboxManager:
 
     async def _open(self, spec: SandboxSpec, place: Place) -> Sandbox:
         entry = await asyncio.to_thread(self._prepare_entry, spec, place)
-        with listen(place.socket) as listener:
-            server = server_command(spec, listener.fileno())
-            launch = self._entered().launch(entry, server)
-            instance = await Instance.spawn(launch, place, listener)
+        with closing(Inherited(place.socket)) as inherited:
+            launch = self._entered().launch(entry, server_command(spec, inherited))
+            instance = await Instance.spawn(launch, place, inherited)
         client = SandboxClient(place.socket)
         try:
             await _ready(instance, client)
@@ -184,11 +183,12 @@ class SandboxManager:
         return Place(self._owner.directory / f"s{next(self._numbers)}")
 
 
-def server_command(spec: SandboxSpec, socket_fd: int) -> list[str]:
+def server_command(spec: SandboxSpec, inherited: Inherited) -> list[str]:
     """Return the command line of the in-sandbox server."""
     limits = spec.limits
     config = ServerConfig(
-        socket_fd=socket_fd,
+        socket_fd=inherited.listener.fileno(),
+        lifeline_fd=inherited.lifeline_read,
         workdir=spec.workdir,
         run_dir=RUN_MOUNT,
         env=dict(spec.env),

@@ -68,7 +68,7 @@ def sweep(owners: Path) -> list[str]:
 
 def record_processes(place: Path, pids: Iterable[int]) -> None:
     """Note a sandbox's processes, with their start times since ids are used again."""
-    lines = "".join(f"{pid} {start_time(pid)}\n" for pid in pids)
+    lines = "".join(f"{pid} {started}\n" for pid in pids if (started := start_time(pid)))
     scratch = place / ".pids"
     scratch.write_text(lines)
     scratch.replace(place / "pids")
@@ -76,7 +76,10 @@ def record_processes(place: Path, pids: Iterable[int]) -> None:
 
 def recorded_processes(place: Path) -> list[int]:
     """Return those of the noted processes that are still alive."""
-    lines = (place / "pids").read_text().splitlines()
+    try:
+        lines = (place / "pids").read_text().splitlines()
+    except FileNotFoundError:
+        return []
     noted = [line.split(" ", 1) for line in lines]
     return [int(pid) for pid, started in noted if start_time(int(pid)) == started]
 

@@ -16,16 +16,16 @@ echo program >/opt/app/bin/run; chmod 751 /opt/app/bin/run
 ln -s run /opt/app/bin/alias; ln /opt/app/bin/run /opt/app/bin/hard
 echo secret >/opt/app/locked; chmod 000 /opt/app/locked
 mkdir /opt/app/closed; echo x >/opt/app/closed/f; chmod 500 /opt/app/closed
-rm -rf /usr/share; mkdir /usr/share; echo only >/usr/share/only
+rm -rf /usr/share; mkdir /usr/share; echo only >/usr/share/only; touch /usr/share/other
 rm -rf /home
 """
 _INSPECT = """
 cat /opt/app/bin/alias; ls -l /opt/app/bin/run /opt/app/locked | cut -c1-10
 ls -ld /opt/app/closed | cut -c1-10
 [ /opt/app/bin/run -ef /opt/app/bin/hard ] && echo linked
-ls /usr/share; ls -d /home 2>/dev/null; ls -1 /.rollout
+ls -C /usr/share; ls -d /home 2>/dev/null; ls -1 /.rollout
 """
-_SEEN = "program\n-rwxr-x--x\n----------\ndr-x------\nlinked\nonly\nrun\nruntime\n"
+_SEEN = "program\n-rwxr-x--x\n----------\ndr-x------\nlinked\nonly  other\nrun\nruntime\n"
 
 
 @check
@@ -43,7 +43,7 @@ async def a_layer_carries_changes_and_deletions(subject: Subject) -> None:
         second = await fork.commit()
     async with subject.sandbox(first, second) as fork:
         seen = await fork.bash("ls -1 /opt/app /usr/share /home; cat /opt/two /opt/app/bin/run")
-        expected = "/home:\n\n/opt/app:\nbin\nclosed\nlocked\n\n/usr/share:\ntwo\nprogram\n"
+        expected = "/home:\n\n/opt/app:\nbin\nclosed\nlocked\n\n/usr/share:\nother\ntwo\nprogram\n"
         expect(seen.output == expected, "the second layer hides and adds", seen)
 
 

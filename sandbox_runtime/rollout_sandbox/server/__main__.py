@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,6 +31,13 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def _end_with_the_worker(lifeline: int) -> None:
+    """Wait, in a thread so that nothing can delay it, until the worker lets go or is gone."""
+    while os.read(lifeline, 1):
+        continue
+    os._exit(0)
 
 
 async def _reap_orphans() -> None:
@@ -60,6 +68,8 @@ def main() -> None:
     config = ServerConfig.model_validate_json(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     shed()
+    os.set_inheritable(config.lifeline_fd, False)
+    threading.Thread(target=_end_with_the_worker, args=(config.lifeline_fd,), daemon=True).start()
     os.chdir("/")
     asyncio.run(_serve(config))
 

@@ -15,17 +15,18 @@ class Process:
     state: str
     parent: int
     group: int
+    session: int
 
 
 def parse_stat(text: str) -> Process:
     """Parse `/proc/PID/stat`; the name in it may hold spaces and parentheses.
 
     >>> parse_stat("7 (a) b) S 1 7 7 0 -1")
-    Process(pid=7, state='S', parent=1, group=7)
+    Process(pid=7, state='S', parent=1, group=7, session=7)
     """
     pid, rest = text.split(" (", 1)
-    state, parent, group = rest[rest.rindex(")") + 2 :].split(" ", 3)[:3]
-    return Process(int(pid), state, int(parent), int(group))
+    state, parent, group, session = rest[rest.rindex(")") + 2 :].split(" ", 4)[:4]
+    return Process(int(pid), state, int(parent), int(group), int(session))
 
 
 def process_table(proc: Path = Path("/proc")) -> list[Process]:

@@ -36,8 +36,8 @@ def find_bash(env: dict[str, str]) -> str:
 def limited(config: ServerConfig, argv: list[str]) -> list[str]:
     """Return `argv` behind a shell that sets the rlimits and then becomes the program.
 
-    >>> config = ServerConfig(socket_fd=3, workdir="/", run_dir="/", env={}, action_seconds=1,
-    ...     output_bytes=1, transfer_bytes=1, processes=9)
+    >>> config = ServerConfig(socket_fd=3, lifeline_fd=4, workdir="/", run_dir="/", env={},
+    ...     action_seconds=1, output_bytes=1, transfer_bytes=1, processes=9)
     >>> limited(config, ["ls"])[2:]
     ['ulimit -u 9 && exec "$0" "$@"', 'ls']
     """

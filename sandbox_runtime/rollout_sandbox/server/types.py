@@ -13,6 +13,8 @@ class ServerConfig(Strict):
     """The server's only argument, as JSON."""
 
     socket_fd: int
+    lifeline_fd: int
+    """Read end of a pipe that the worker holds open: at its end the server ends."""
     workdir: str
     run_dir: str
     env: dict[str, str]
