@@ -93,7 +93,7 @@ def _sqlite_engine(path: Path, *, durable: bool) -> Engine:
             "journal_mode=WAL",
             f"synchronous={synchronous}",
             "busy_timeout=5000",
-            "cache_size=-16384",
+            "cache_size=-8192",
             "temp_store=MEMORY",
         ):
             connection.execute(f"PRAGMA {pragma}")

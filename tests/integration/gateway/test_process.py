@@ -192,3 +192,19 @@ def _wait_for_port(port: int) -> None:
                 return
         time.sleep(0.05)
     pytest.fail(f"nothing listens on port {port}")
+
+
+async def test_a_worker_that_hung_up_while_waiting_costs_no_attempt(
+    gateway: GatewayProcess,
+) -> None:
+    gateway.start()
+    async with gateway.client() as http:
+        gone = asyncio.create_task(Worker(http, "gone").lease("init", wait=30))
+        await asyncio.sleep(0.3)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        waiting = asyncio.create_task(Worker(http, "here").lease("init", capacity=1, wait=30))
+        await asyncio.sleep(0.3)
+        await submit(http)
+        (lease,) = await asyncio.wait_for(waiting, 10)
+        assert lease.attempt == 1
