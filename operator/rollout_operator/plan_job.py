@@ -60,17 +60,24 @@ class _Facts:
 
 
 def plan_job(job: RolloutJob, observed: JobObserved, now: datetime) -> Plan:
-    """Decide what to do about a job."""
+    """Decide what to do about a job.
+
+    A job is handed over alone; what the gateway says to it decides what comes next.
+    """
     if job.spec.managed_by not in {None, CONTROLLER}:
         return Plan()
     if job.metadata.deletion_timestamp is not None:
         return _plan_deletion(job, observed, now)
     facts = _facts(job, observed, now)
+    actions = _gateway_actions(job, observed, facts, now)
+    needs_finalizer = FINALIZER not in job.metadata.finalizers
+    if any(isinstance(action, SubmitJob) for action in actions):
+        return Plan(acquire_finalizer=needs_finalizer, gateway=actions)
     status = _status(job, observed, facts, now)
     scaling = _scaling(job, observed, facts, now)
     return Plan(
-        acquire_finalizer=FINALIZER not in job.metadata.finalizers,
-        gateway=_gateway_actions(job, observed, facts, now),
+        acquire_finalizer=needs_finalizer,
+        gateway=actions,
         delete_pods=scaling.delete,
         create_pods=scaling.create,
         status=status if _must_write(job.status, status, observed) else None,

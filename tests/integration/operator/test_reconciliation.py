@@ -93,7 +93,8 @@ def condition(kind, status, reason=None):
 
 async def pods_of(node, job):
     pods = await node.client.list(Pod)
-    return {p.metadata.name: p for p in pods if p.metadata.owner_references[0].name == job}
+    owned = [pod for pod in pods if pod.metadata.owner_references]
+    return {p.metadata.name: p for p in owned if p.metadata.owner_references[0].name == job}
 
 
 async def pods_when(node, job, wanted, seconds=20):
@@ -273,3 +274,22 @@ async def test_a_killed_gateway_learns_its_engines_again(node, model):
             assert time.monotonic() < deadline, "no lease after the restart"
         assert len(leases) == 2
     await delete(node, "resumes")
+
+
+async def test_a_pod_of_the_same_name_that_somebody_else_made_is_left_alone(node, model):
+    foreign = await node.run_pod("clash-run-0", "sleep 600")
+    await node.client.apply(make_job("clash"))
+    await pods_when(node, "clash", lambda found: len(found) == 2)
+    deadline = time.monotonic() + 10
+    while not (refused := await warnings_of(node, "clash")):
+        assert time.monotonic() < deadline, "no event about the name"
+        await asyncio.sleep(0.05)
+    assert refused == ["pod `clash-run-0` exists and belongs to another owner: delete it"]
+    await delete(node, "clash")
+    assert (await node.pod("clash-run-0")).metadata.uid == foreign.metadata.uid
+    await node.client.delete(Pod, "clash-run-0")
+
+
+async def warnings_of(node, job):
+    events = await node.client.events(RolloutJob, job)
+    return [event.message for event in events if event.type == "Warning"]
