@@ -64,18 +64,21 @@ def _pack_one(tar: tarfile.TarFile, path: Path, name: str, links: dict[int, str]
         info.linkname = "" if first == name else first
         info.size = status.st_size if first == name else 0
     if info.isreg():
-        _pack_file(tar, info, path)
-    else:
-        tar.addfile(info)
-    if info.isdir() and _is_opaque(path):
-        tar.addfile(_marker(f"{name}/{_OPAQUE}"))
+        _open_up(path, os.R_OK)
+        with path.open("rb") as source:
+            tar.addfile(info, source)
+        return
+    tar.addfile(info)
+    if info.isdir():
+        _open_up(path, os.R_OK | os.X_OK)
+        if _is_opaque(path):
+            tar.addfile(_marker(f"{name}/{_OPAQUE}"))
 
 
-def _pack_file(tar: tarfile.TarFile, info: tarfile.TarInfo, path: Path) -> None:
-    if not os.access(path, os.R_OK):
-        path.chmod(info.mode | stat.S_IRUSR)
-    with path.open("rb") as source:
-        tar.addfile(info, source)
+def _open_up(path: Path, needed: int) -> None:
+    """Let the owner read what the sandbox's root could read without; the mode is noted by now."""
+    if not os.access(path, needed):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IRWXU)
 
 
 def _marker(name: str) -> tarfile.TarInfo:

@@ -23,9 +23,9 @@ _INSPECT = """
 cat /opt/app/bin/alias; ls -l /opt/app/bin/run /opt/app/locked | cut -c1-10
 ls -ld /opt/app/closed | cut -c1-10
 [ /opt/app/bin/run -ef /opt/app/bin/hard ] && echo linked
-ls -C /usr/share; ls -d /home 2>/dev/null; ls -1 /.rollout
+ls -1 /usr/share; ls -d /home 2>/dev/null; ls -1 /.rollout
 """
-_SEEN = "program\n-rwxr-x--x\n----------\ndr-x------\nlinked\nonly  other\nrun\nruntime\n"
+_SEEN = "program\n-rwxr-x--x\n----------\ndr-x------\nlinked\nonly\nother\nrun\nruntime\n"
 
 
 @check
