@@ -39,7 +39,7 @@ def _failed(work: Work, error: StageError) -> StageFailed:
     return StageFailed(
         failure=error.failure(lease.stage, lease.attempt),
         policy_error=error.policy_error,
-        trajectory=work.so_far(),
+        trajectory=work.so_far("deadline" if error.where is Boundary.DEADLINE else "failed"),
     )
 
 

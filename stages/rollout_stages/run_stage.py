@@ -59,7 +59,7 @@ class RunStage:
         async with boundary(Boundary.MODEL, _TOKENIZER, "make prompts in tokens"):
             tokenizer = self._tokenizer(backend)
             agent = self._agent(work, backend, tokenizer, sandbox)
-            work.so_far = lambda: agent.trajectory("failed")
+            work.so_far = agent.trajectory
             opening = _opening(work, handler)
             prompt = tokenizer.first_prompt(
                 [{"role": message.role, "content": message.content} for message in opening],

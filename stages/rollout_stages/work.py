@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rollout_crds.trajectory import Trajectory
+from rollout_crds.trajectory import StopReason, Trajectory
 from rollout_crds.wire import Lease, LeaseProgress
 
 
-def _nothing() -> Trajectory | None:
+def _nothing(_: StopReason) -> Trajectory | None:
     return None
 
 
@@ -28,8 +28,8 @@ class Work:
     deadline: float
     """End of its active time, by the event loop's clock in seconds."""
     progress: Progress = field(default_factory=Progress)
-    so_far: Callable[[], Trajectory | None] = _nothing
-    """What RUN has recorded, for the report of a failure."""
+    so_far: Callable[[StopReason], Trajectory | None] = _nothing
+    """What RUN has recorded, for the report of a failure, with the reason why it stopped."""
 
     def lease_progress(self) -> LeaseProgress:
         """The progress as the heartbeat reports it."""

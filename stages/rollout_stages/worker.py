@@ -8,13 +8,11 @@ while costs time, not results.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
 
-from rollout_client.errors import GatewayError, Invalid
-from rollout_crds.reasons import FailureReason
-from rollout_crds.result import Boundary, Failure, Stage
+from rollout_client.errors import GatewayError
+from rollout_crds.result import Stage
 from rollout_crds.wire import (
     Completion,
     HandedBack,
@@ -22,17 +20,15 @@ from rollout_crds.wire import (
     Lease,
     LeaseRequest,
     Revocation,
-    StageFailed,
     StageResult,
     WorkerHello,
 )
-from rollout_stages.backoff import backoff
 from rollout_stages.execution import execute
+from rollout_stages.persistence import PersistentGateway, RetryTiming
 from rollout_stages.ports import Gateway, StageRunner
 from rollout_stages.work import Work
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,7 @@ class Timing:
     """How long the gateway may hold a request for work."""
     idle_heartbeat: float = 5.0
     """Between heartbeats while nothing is leased."""
-    retry_first: float = 0.2
-    retry_longest: float = 5.0
+    retry: RetryTiming = field(default_factory=RetryTiming)
     stop_grace: float = 8.0
     """For ending what is running when the worker is told to stop."""
     last_words: float = 1.0
@@ -100,10 +95,11 @@ class Worker:
         self._stage = stage
         self._identity = identity
         self._timing = timing or Timing()
+        self._persistent = PersistentGateway(gateway, self._timing.retry)
         self._active: dict[tuple[str, int], _Active] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
-        self._wake_heartbeat = asyncio.Event()
+        self._leased = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then hand back what is running."""
@@ -117,10 +113,10 @@ class Worker:
 
     async def _lease_and_work(self) -> None:
         hello = WorkerHello(worker=self._identity.worker, incarnation=self._identity.incarnation)
-        await self._persistently("say hello", lambda: self._gateway.hello(hello))
+        await self._persistent.hello(hello)
         while True:
             await self._wait_for_room()
-            for lease in await self._persistently("lease", self._request_leases):
+            for lease in await self._persistent.lease(self._lease_request):
                 self._start(lease)
 
     async def _wait_for_room(self) -> None:
@@ -128,18 +124,16 @@ class Worker:
             self._room.clear()
             await self._room.wait()
 
-    def _request_leases(self) -> Awaitable[list[Lease]]:
+    def _lease_request(self) -> LeaseRequest:
         me = self._identity
-        return self._gateway.lease(
-            LeaseRequest(
-                worker=me.worker,
-                incarnation=me.incarnation,
-                stage=me.stage,
-                job_uid=me.job_uid,
-                pool=me.pool,
-                capacity=me.concurrency - len(self._active),
-                wait_seconds=self._timing.poll,
-            )
+        return LeaseRequest(
+            worker=me.worker,
+            incarnation=me.incarnation,
+            stage=me.stage,
+            job_uid=me.job_uid,
+            pool=me.pool,
+            capacity=me.concurrency - len(self._active),
+            wait_seconds=self._timing.poll,
         )
 
     def _start(self, lease: Lease) -> None:
@@ -147,7 +141,7 @@ class Worker:
         active = _Active(Work(lease, deadline))
         self._active[lease.work_id, lease.attempt] = active
         _log.info("%s attempt %d: leased", lease.work_id, lease.attempt)
-        self._wake_heartbeat.set()
+        self._leased.set()
         task = asyncio.create_task(self._work(active))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -157,7 +151,7 @@ class Worker:
         try:
             result = await self._result(active)
             if not active.lost:
-                await self._deliver(lease, result)
+                await self._persistent.complete(self._completion(lease, result))
         finally:
             del self._active[lease.work_id, lease.attempt]
             self._room.set()
@@ -171,40 +165,32 @@ class Worker:
                 raise
             return HandedBack(reason=active.dropped)
 
-    async def _deliver(self, lease: Lease, result: StageResult) -> None:
-        completion = Completion(
+    def _completion(self, lease: Lease, result: StageResult) -> Completion:
+        return Completion(
             worker=self._identity.worker,
             incarnation=self._identity.incarnation,
             work_id=lease.work_id,
             attempt=lease.attempt,
             result=result,
         )
-        try:
-            accepted = await self._persistently(
-                f"complete {lease.work_id}",
-                lambda: self._gateway.complete(completion),
-                final=_stays_refused,
-            )
-        except GatewayError as error:
-            _log.error("%s: the gateway refuses the result: %s", lease.work_id, error)
-            if not isinstance(result, StageFailed) or result.trajectory is not None:
-                await self._deliver(lease, _refused(lease, error))
-            return
-        outcome = result.kind if accepted else "lease lost"
-        _log.info("%s attempt %d: %s", lease.work_id, lease.attempt, outcome)
 
     async def _heartbeats(self) -> None:
+        clock = asyncio.get_running_loop().time
+        last = clock()
         while True:
-            self._wake_heartbeat.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake_heartbeat.wait(), self._heartbeat_interval())
+            self._leased.clear()
+            wait = last + self._heartbeat_interval() - clock()
+            if wait > 0:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._leased.wait(), wait)
+                continue
+            last = clock()
             if not self._active:
                 continue
             try:
                 reply = await self._gateway.heartbeat(self._heartbeat())
             except GatewayError as error:
                 _log.warning("heartbeat: %s", error)
-                await asyncio.sleep(self._timing.retry_first)
                 continue
             for revocation in reply.revoked:
                 self._revoke(revocation)
@@ -235,43 +221,6 @@ class Worker:
                     task.cancel()
                 if late:
                     _, late = await asyncio.wait(late, timeout=patience)
-
-    async def _persistently(
-        self,
-        doing: str,
-        request: Callable[[], Awaitable[_T]],
-        final: Callable[[GatewayError], bool] = lambda error: isinstance(error, Invalid),
-    ) -> _T:
-        """Ask until the gateway answers; an error is raised only if it is `final`."""
-        for wait in backoff(self._timing.retry_first, self._timing.retry_longest):
-            try:
-                return await request()
-            except GatewayError as error:
-                if final(error):
-                    raise
-                _log.warning("cannot %s, trying again in %.1f s: %s", doing, wait, error)
-                await asyncio.sleep(wait)
-        raise AssertionError  # pragma: no cover - backoff never ends
-
-
-_PASSING = frozenset({408, 429})
-
-
-def _stays_refused(error: GatewayError) -> bool:
-    return 400 <= error.status < 500 and error.status not in _PASSING
-
-
-def _refused(lease: Lease, error: GatewayError) -> StageFailed:
-    return StageFailed(
-        failure=Failure(
-            stage=lease.stage,
-            boundary=Boundary.WORKER,
-            reason=FailureReason.INTERNAL_ERROR.value,
-            message=f"the gateway refuses the result: {error}"[:2048],
-            attempt=lease.attempt,
-            retryable=False,
-        )
-    )
 
 
 async def _first_of(

@@ -1,5 +1,6 @@
 """RUN over a scripted engine and sandboxes in memory."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,17 @@ CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_ca
 
 
 class OneEngine(ScriptedEngine):
-    """The engine of every URL; gone when its script ends."""
+    """The engine of every URL; gone, or hanging, when its script ends."""
+
+    hangs_at_the_end = False
 
     def at(self, url: str, pool: LLMPoolSpec) -> "OneEngine":
         del url, pool
         return self
 
     async def generate(self, prompt: Prompt, deadline: float) -> Generation:
+        if not self.generations and self.hangs_at_the_end:
+            await asyncio.sleep(60)
         if not self.generations:
             raise StageError(
                 Boundary.MODEL, FailureReason.MODEL_UNAVAILABLE, "gone", retryable=True
@@ -48,8 +53,16 @@ def models(tmp_path: Path) -> Path:
     return tmp_path / "models"
 
 
-async def run(models: Path, *turns: str, tokenizer: str = "tiny", **spec: Any) -> StageResult:
+async def run(
+    models: Path,
+    *turns: str,
+    tokenizer: str = "tiny",
+    hangs_at_the_end: bool = False,
+    active_deadline_seconds: int = 100,
+    **spec: Any,
+) -> StageResult:
     engine = OneEngine(*(generation(ids_of(f"{text}<|im_end|>")) for text in turns))
+    engine.hangs_at_the_end = hangs_at_the_end
     blobs = FsspecBlobStore(f"file://{models.parent}/blobs")
     pool = LLMPoolSpec.model_validate(
         {"model": "m", "tokenizer": tokenizer, "endpoints": [{"url": "unix:///e"}]}
@@ -61,6 +74,7 @@ async def run(models: Path, *turns: str, tokenizer: str = "tiny", **spec: Any) -
         environment=PreparedEnvironment(image="/image"),
         backend=LLMBackend(name="b0", url="unix:///e", pool=pool),
         sample_index=1,
+        active_deadline_seconds=active_deadline_seconds,
     )
     return await execute(RunStage(MemorySandboxes(), engine, blobs, models), work(leased))
 
@@ -96,6 +110,15 @@ async def test_failure_keeps_the_calls_that_were_made(models: Path) -> None:
     assert failed.trajectory.stop_reason == "failed"
     assert len(failed.trajectory.calls) == 1
     assert failed.trajectory.messages[-1].role == "tool"
+
+
+async def test_active_deadline_keeps_the_calls_that_were_made(models: Path) -> None:
+    failed = await run(models, CALL, hangs_at_the_end=True, active_deadline_seconds=1)
+    assert isinstance(failed, StageFailed)
+    assert failed.failure.reason == "StageDeadlineExceeded"
+    assert failed.trajectory is not None
+    assert failed.trajectory.stop_reason == "deadline"
+    assert len(failed.trajectory.calls) == 1
 
 
 async def test_unusable_tokenizer_names_the_file(models: Path) -> None:

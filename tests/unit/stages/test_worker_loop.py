@@ -24,6 +24,7 @@ from rollout_crds.wire import (
     WorkerHello,
 )
 from rollout_stages.errors import StageError
+from rollout_stages.persistence import RetryTiming
 from rollout_stages.work import Work
 from rollout_stages.worker import Timing, Worker, WorkerIdentity
 
@@ -31,8 +32,7 @@ TASK = Task(id="t", instruction="do it")
 FAST = Timing(
     poll=1.0,
     idle_heartbeat=0.02,
-    retry_first=0.01,
-    retry_longest=0.02,
+    retry=RetryTiming(first=0.01, longest=0.02),
     stop_grace=0.5,
     last_words=0.2,
 )
