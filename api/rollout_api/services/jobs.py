@@ -177,6 +177,7 @@ class Jobs:
         if loaded.groups == 0:
             raise _no_valid_task(loaded)
         await self._database.write(lambda tx: loading.finish_loading(tx, uid))
+        await self.resume_cancelling()
 
     async def _store_chunk(self, uid: str, entries: list[NumberedTask | InvalidTask]) -> None:
         await self._database.write(lambda tx: loading.load_chunk(tx, uid, entries, self._clock()))

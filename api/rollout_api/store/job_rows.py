@@ -21,7 +21,7 @@ from rollout_api.store.writer import Transaction
 from rollout_crds.result import Outcome, Stage
 from rollout_crds.wire import JobState
 
-MOST_CANCELLED_AT_ONCE = 500
+MOST_CANCELLED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)

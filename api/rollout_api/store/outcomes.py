@@ -38,7 +38,7 @@ from rollout_api.store.units import (
     wake_workers,
 )
 from rollout_api.store.writer import Transaction
-from rollout_crds.result import Outcome, Stage
+from rollout_crds.result import Outcome, RolloutRecord, Stage
 from rollout_crds.wire import EvalDone, InitDone, RunDone
 
 Rows = Sequence[Row[*tuple[Any, ...]]]
@@ -168,46 +168,51 @@ def finish_rollouts(tx: Transaction, job: JobRules, rows: Rows, ending: Ending) 
     if not rows:
         return
     count = {"key": job.uid, "count": len(rows)}
-    finished = tx.connection.execute(_COUNT_FINISHED, count).scalar_one()
-    updates: list[dict[str, Any]] = []
-    inserts: list[dict[str, Any]] = []
-    for sequence, row in enumerate(rows, start=finished - len(rows) + 1):
-        record = build_record(
-            RolloutIdentity(
-                job.namespace,
-                job.name,
-                job.uid,
-                row.group_id,
-                row.task_id,
-                row.rollout_id,
-                row.sample_index,
-            ),
-            ending,
-            _units_of(tx, row.group_id, row.rollout_id),
-            json.loads(row.provenance_issues),
-            json.loads(row.metadata),
-        )
-        failure = record.failure.model_dump_json() if record.failure is not None else None
-        updates.append(
-            {
-                "key": row.rollout_id,
-                "outcome": record.outcome.value,
-                "trainable": record.trainable,
-                "reward": record.reward,
-                "failure": failure,
-            }
-        )
-        inserts.append(
-            {
-                "job_uid": job.uid,
-                "sequence": sequence,
-                "rollout_id": row.rollout_id,
-                "body": record.model_dump_json(by_alias=True, exclude={"trajectory"}),
-            }
-        )
-    tx.connection.execute(_FINISH, updates)
-    tx.connection.execute(_INSERT_RECORD, inserts)
+    last = tx.connection.execute(_COUNT_FINISHED, count).scalar_one()
+    finished = [_record(tx, job, row, ending) for row in rows]
+    tx.connection.execute(_FINISH, [_outcome_values(record) for record in finished])
+    numbered = enumerate(finished, start=last - len(rows) + 1)
+    tx.connection.execute(_INSERT_RECORD, [_record_values(n, record) for n, record in numbered])
     tx.wake(("records", job.uid))
+
+
+def _record(
+    tx: Transaction, job: JobRules, row: Row[*tuple[Any, ...]], ending: Ending
+) -> RolloutRecord:
+    return build_record(
+        RolloutIdentity(
+            job.namespace,
+            job.name,
+            job.uid,
+            row.group_id,
+            row.task_id,
+            row.rollout_id,
+            row.sample_index,
+        ),
+        ending,
+        _units_of(tx, row.group_id, row.rollout_id),
+        json.loads(row.provenance_issues),
+        json.loads(row.metadata),
+    )
+
+
+def _outcome_values(record: RolloutRecord) -> dict[str, Any]:
+    return {
+        "key": record.rollout_id,
+        "outcome": record.outcome.value,
+        "trainable": record.trainable,
+        "reward": record.reward,
+        "failure": record.failure.model_dump_json() if record.failure is not None else None,
+    }
+
+
+def _record_values(sequence: int, record: RolloutRecord) -> dict[str, Any]:
+    return {
+        "job_uid": record.job_uid,
+        "sequence": sequence,
+        "rollout_id": record.rollout_id,
+        "body": record.model_dump_json(by_alias=True, exclude={"trajectory"}),
+    }
 
 
 def _give_up(tx: Transaction, stored: StoredUnit, decision: GaveUp, now: float) -> None:

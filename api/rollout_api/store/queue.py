@@ -229,8 +229,8 @@ def renew(
     return revoked
 
 
-def reclaim_from_earlier(tx: Transaction, hello: WorkerHello, now: float) -> int:
-    """Take back what earlier incarnations of a worker hold; says how many units."""
+def reclaim_from_earlier(tx: Transaction, hello: WorkerHello, now: float) -> None:
+    """Take back what earlier incarnations of a worker hold."""
     lost = find_units(
         tx.connection,
         units.c.due_at.is_not(None),
@@ -240,7 +240,6 @@ def reclaim_from_earlier(tx: Transaction, hello: WorkerHello, now: float) -> int
     )
     for stored in lost:
         settle(tx, stored, reclaim(stored.unit, stored.job.policy, now), now)
-    return len(lost)
 
 
 def advance(tx: Transaction, now: float) -> int:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import httpx2
-from tests.contract.gateway.samples import Worker, progress, submit, tasks
+from tests.contract.gateway.samples import Worker, progress, set_state, submit, tasks
 
 
 def lines(path: Path, *texts: str | bytes) -> dict[str, str]:
@@ -72,3 +72,20 @@ async def test_a_source_without_a_valid_task_is_refused_with_its_errors(
     assert fields == ["line 1", "line 2: instruction"]
     good = await submit(worker.http, tasks=lines(tmp_path / "t", task("x")))
     assert good.json()["groups"] == 1
+
+
+async def test_a_job_that_is_cancelled_while_it_loads_ends_completely(
+    worker: Worker, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "tasks.jsonl", *(task(f"t{n}") for n in range(1200)))
+    loading = asyncio.create_task(submit(worker.http, tasks=source, samplesPerTask=2))
+    for _ in range(1000):
+        if (await worker.http.get("/internal/v1/jobs/u1")).status_code == 200:
+            break
+        await asyncio.sleep(0.01)
+    await set_state(worker.http, cancelled="not needed")
+    assert not loading.done()
+    assert (await loading).json()["rollouts"] == 2400
+    view = (await worker.http.get("/internal/v1/jobs/u1")).json()
+    assert view["complete"] is True
+    assert view["progress"]["outcomes"]["cancelled"] == 2400
