@@ -5,8 +5,9 @@ from datetime import datetime
 
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import Reason
+from rollout_crds.wire import JobSubmission
 from rollout_operator.cache import Cache, key_of
-from rollout_operator.errors import Refused
+from rollout_operator.errors import Refused, Unavailable
 from rollout_operator.memory import Memory
 from rollout_operator.observed import Refusal
 from rollout_operator.plan import (
@@ -74,11 +75,7 @@ class Applier:
     ) -> None:
         match action:
             case SubmitJob(submission):
-                try:
-                    await self.gateway.submit(submission)
-                    memory.refusal = None
-                except Refused as error:
-                    memory.refusal = _refusal(owner, error, now)
+                memory.refusal = await self._submit(owner, submission, now)
             case SetJobState(uid, state):
                 await self.gateway.set_state(uid, state)
             case PurgeJob(uid):
@@ -89,8 +86,16 @@ class Applier:
             case UnregisterLLMPool(namespace, name):
                 await self.gateway.unregister(namespace, name)
 
-
-def _refusal(owner: Owner, error: Refused, now: datetime) -> Refusal:
-    unreadable = error.reason == Reason.TASK_SOURCE_UNREADABLE
-    reason = Reason.TASK_SOURCE_UNREADABLE if unreadable else Reason.INVALID_SPEC
-    return Refusal(reason, str(error), owner.metadata.generation, now)
+    async def _submit(
+        self, owner: Owner, submission: JobSubmission, now: datetime
+    ) -> Refusal | None:
+        generation = owner.metadata.generation
+        try:
+            await self.gateway.submit(submission)
+        except Unavailable as error:
+            return Refusal(Reason.GATEWAY_UNAVAILABLE, str(error), generation, now)
+        except Refused as error:
+            unreadable = error.reason == Reason.TASK_SOURCE_UNREADABLE
+            reason = Reason.TASK_SOURCE_UNREADABLE if unreadable else Reason.INVALID_SPEC
+            return Refusal(reason, str(error), generation, now)
+        return None

@@ -24,13 +24,12 @@ def compute_accepted(job: RolloutJob, observed: JobObserved) -> Fact:
         groups, rollouts = known.progress.groups, known.progress.rollouts
         accepted = f"{plural(groups, 'group')}, {plural(rollouts, 'rollout')}"
         return Fact(kind, "True", Reason.VALID, accepted)
-    if refusal is not None:
+    if refusal is not None and refusal.reason is not Reason.GATEWAY_UNAVAILABLE:
         return Fact(kind, "False", refusal.reason, refusal.message)
     if observed.gateway_error is not None and (old := find(job.status.conditions, kind)):
         return restate(old)
-    return Fact(
-        kind, "Unknown", Reason.GATEWAY_UNAVAILABLE, observed.gateway_error or "not submitted yet"
-    )
+    why = refusal.message if refusal is not None else observed.gateway_error
+    return Fact(kind, "Unknown", Reason.GATEWAY_UNAVAILABLE, why or "not submitted yet")
 
 
 def _refused_tasks(known: GatewayJob) -> str:

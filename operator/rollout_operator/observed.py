@@ -12,6 +12,9 @@ from rollout_crds.rolloutpool import RolloutPool
 from rollout_crds.wire import LLMPoolRegistration
 from rollout_operator.pods import Site
 
+RETRY_UNREADABLE_SECONDS = 30.0
+RETRY_UNAVAILABLE_SECONDS = 2.0
+
 
 @dataclass(frozen=True)
 class InvalidTask:
@@ -35,12 +38,22 @@ class GatewayJob:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The gateway's refusal of a job's submission."""
+    """Why the gateway did not take a job."""
 
     reason: Reason
     message: str
     generation: int
     time: datetime
+
+    def retry_after(self, generation: int, now: datetime) -> float | None:
+        """Seconds until it makes sense to try again; None: not before the spec changes."""
+        if generation != self.generation:
+            return 0.0
+        if self.reason is Reason.INVALID_SPEC:
+            return None
+        unavailable = self.reason is Reason.GATEWAY_UNAVAILABLE
+        pause = RETRY_UNAVAILABLE_SECONDS if unavailable else RETRY_UNREADABLE_SECONDS
+        return max(0.0, pause - (now - self.time).total_seconds())
 
 
 @dataclass(frozen=True)

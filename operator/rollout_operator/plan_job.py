@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rollout_crds.meta import Condition
-from rollout_crds.reasons import Reason
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobStatus
 from rollout_crds.wire import JobState, JobSubmission
 from rollout_operator.conditions import Fact, merge
@@ -36,8 +35,6 @@ from rollout_operator.replicas import Scaling, scale
 POLL_SECONDS = 1.0
 """Between two looks at the counters of a running job."""
 POLL_SUSPENDED_SECONDS = 10.0
-RESUBMIT_SECONDS = 30.0
-"""Between two tries with a task source that cannot be read."""
 PURGE_LIMIT = timedelta(minutes=5)
 """Longest time that a gateway that does not answer holds up a deletion."""
 
@@ -130,12 +127,9 @@ def _gateway_actions(
 
 
 def _submission(job: RolloutJob, observed: JobObserved, now: datetime) -> tuple[GatewayAction, ...]:
-    refusal = observed.refusal
-    if refusal is not None and refusal.generation == job.metadata.generation:
-        age = (now - refusal.time).total_seconds()
-        if refusal.reason is Reason.INVALID_SPEC or age < RESUBMIT_SECONDS:
-            return ()
-    meta = job.metadata
+    meta, refusal = job.metadata, observed.refusal
+    if refusal is not None and refusal.retry_after(meta.generation, now) != 0.0:
+        return ()
     submission = JobSubmission(
         uid=meta.uid, name=meta.name, namespace=meta.namespace, spec=job.spec
     )
@@ -220,8 +214,4 @@ def _poll_after(
         return None if settled else slow
     if status.completion_time is not None:
         return None
-    if refusal is None:
-        return POLL_SECONDS
-    if refusal.reason is Reason.INVALID_SPEC:
-        return None
-    return RESUBMIT_SECONDS - (now - refusal.time).total_seconds()
+    return POLL_SECONDS if refusal is None else refusal.retry_after(job.metadata.generation, now)

@@ -17,7 +17,7 @@ from tests.unit.operator.factories import (
 from tests.unit.operator.fakes import FakeCluster, FakeGateway, FakeProbe
 
 from rollout_crds.reasons import ConditionType
-from rollout_operator.errors import Refused
+from rollout_operator.errors import Refused, Unavailable
 from rollout_operator.reconciler import Reconciler
 
 URL = "http://engine:8000"
@@ -97,6 +97,15 @@ async def test_a_refused_submission_is_stated_and_not_repeated_at_once(world):
     world.gateway.refuse = None
     await asyncio.sleep(0.3)
     assert world.gateway.jobs == {}
+
+
+async def test_a_gateway_that_fails_at_a_submission_is_named_and_tried_again(world):
+    world.gateway.refuse = Unavailable("HTTP status 500")
+    world.cluster.declare(make_job())
+    wanted = ("Unknown", "GatewayUnavailable")
+    await world.until(lambda: world.condition(ConditionType.ACCEPTED) == wanted)
+    world.gateway.refuse = None
+    await world.until(lambda: world.condition(ConditionType.ACCEPTED)[0] == "True")
 
 
 async def test_an_unavailable_cluster_is_waited_for_with_one_line_and_no_traceback(caplog):
