@@ -9,7 +9,7 @@ import typer
 
 from rollout_client.cli.failure import CliError
 from rollout_client.cli.kinds import KINDS
-from rollout_client.cli.node import LocalNode
+from rollout_client.cli.node import LocalNode, alive
 from rollout_client.cli.options import settings_of
 from rollout_client.cli.rest import Gateway, Json
 from rollout_client.errors import GatewayError, NotFound
@@ -63,7 +63,8 @@ def _announce_from_aside(node: LocalNode, pool: bool) -> None:
         try:
             _announce(node, node_pid, pool)
         except (CliError, GatewayError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            if alive(node_pid):  # else it has told itself why
+                print(f"error: {error}", file=sys.stderr)
         except KeyboardInterrupt:
             pass
         sys.stdout.flush()

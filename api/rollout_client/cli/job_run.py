@@ -1,6 +1,7 @@
 """One run of one job: submit or resume it, follow it, write its records, report how it ended."""
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -74,11 +75,9 @@ class JobRun:
             CliError: The job could not be started.
             GatewayError: The gateway refused something, or is gone for good.
         """
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         try:
             with open_display() as display:
+                _heed_signals(display)
                 async with self._node(display), self._client() as client:
                     return await self._with(client, display)
         except asyncio.CancelledError:
@@ -197,3 +196,22 @@ class JobRun:
         display.note(f"{succeeded.reason}: {succeeded.message}")
         display.note(f"{file.count} records in {file.path}")
         return 0 if succeeded.status == "True" and not progress.invalid_tasks else FAILED
+
+
+def _heed_signals(display: Display) -> None:
+    """Let the first signal cancel the current task, and the second end the process at once."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in a task
+    received: list[int] = []
+
+    def heed(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            task.cancel()
+        else:
+            display.__exit__(None, None, None)
+            os._exit(INTERRUPTED)  # the node is tied to this process and ends with it
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, heed, number)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ class Shell:
 
     state: Path
     folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def env(self) -> dict[str, str]:
@@ -38,7 +39,7 @@ class Shell:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start rolloutctl."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*PROGRAM, *words],
             env=self.env,
             cwd=self.folder,
@@ -46,6 +47,8 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        self.started.append(process)
+        return process
 
     def write_job(self, url: str, *, image: str, samples: int = 2, more: str = "") -> None:
         """Write `job.yaml` and its task file."""
@@ -80,6 +83,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     with tempfile.TemporaryDirectory(prefix="ctl-") as state:
         shell = Shell(Path(state) / "s", tmp_path)
         yield shell
+        for process in shell.started:
+            with process:
+                process.kill()
         shell.ctl("down")
 
 

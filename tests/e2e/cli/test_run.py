@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import psutil
 import pytest
 from tests.e2e.cli.conftest import Shell
 
@@ -93,18 +92,31 @@ def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
     shell.write_job(llm, image=image, samples=50)
     running = shell.start("run", "-f", "job.yaml")
     wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists() and shell.records)
+    children = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate()
     assert running.returncode == 130
     kept = len(shell.records)
     assert f"cancelled; {kept} finished rollouts are in demo.trajectories.jsonl" in out
     assert 0 < kept < 100
-    assert LocalNode(shell.state).running_pid() is None
-    assert not processes_of(shell.state)
+    assert not [child for child in children if child.is_running()]
 
 
-def processes_of(state: Path) -> str:
-    return subprocess.run(["pgrep", "-f", str(state)], capture_output=True, text=True).stdout
+def test_a_second_interrupt_leaves_at_once(shell: Shell, image: str, llm: str) -> None:
+    shell.write_job(llm, image=image, samples=50)
+    running = shell.start("run", "-f", "job.yaml")
+    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists())
+    pid = LocalNode(shell.state).running_pid()
+    children = psutil.Process(pid).children(recursive=True)
+    gateway = next(child for child in children if "rollout-gateway" in " ".join(child.cmdline()))
+    gateway.suspend()  # nothing can be cancelled cleanly now
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=3)
+    assert running.returncode == 130
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive
 
 
 @pytest.mark.parametrize(

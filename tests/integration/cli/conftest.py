@@ -42,6 +42,7 @@ def ctl(gateway: GatewayProcess, capsys: pytest.CaptureFixture[str]) -> Command:
         code = 0
         with contextlib.suppress(SystemExit):
             code = run([*words, "--state-dir", str(gateway.state)])
-        return Result(code, *capsys.readouterr())
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
 
     return call

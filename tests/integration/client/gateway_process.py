@@ -10,7 +10,7 @@ from typing import Any
 
 from rollout_client.cli.rest import Gateway
 from rollout_client.worker import WorkerClient
-from rollout_crds.result import Failure, Stage
+from rollout_crds.result import Boundary, Failure, Stage
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.trajectory import ModelCall, SamplingParams, Trajectory
 from rollout_crds.wire import (
@@ -142,7 +142,7 @@ class PlayedWorker:
         if lease.task.id == self._failing:
             failure = Failure(
                 stage=Stage.RUN,
-                boundary="model",
+                boundary=Boundary.MODEL,
                 reason="ModelUnavailable",
                 message="no answer",
                 attempt=lease.attempt,
