@@ -74,29 +74,28 @@ def llama(directory: Path) -> Path:
     return directory
 
 
-def test_first_prompts_have_the_same_ids(tmp_path: Path) -> None:
+def test_prompts_have_the_same_ids(tmp_path: Path) -> None:
     smol, qwen = cached("models", "SmolLM2-135M-Instruct"), cached("models", "tiny-qwen3")
+    tiny_llama = llama(tmp_path / "llama")
     asked = [
         (str(smol), OPENING, None),
         (str(smol), OPENING[1:], None),
         (str(qwen), OPENING, TOOLS),
         (str(qwen), OPENING, None),
-        (str(llama(tmp_path / "llama")), OPENING, TOOLS),
-        (str(tmp_path / "llama"), OPENING, None),
+        (str(tiny_llama), OPENING, TOOLS),
+        (str(tiny_llama), OPENING, None),
     ]
-    expected = ids_of_transformers(asked)
     ours = [
         list(ChatTokenizer.from_directory(Path(folder)).first_prompt(messages, tools or ()))
         for folder, messages, tools in asked
     ]
-    assert ours == expected
+    conversation, later = two_turns(ChatTokenizer.from_directory(tiny_llama))
+    expected = ids_of_transformers([*asked, (str(tiny_llama), conversation, TOOLS)])
+    assert [*ours, later] == expected
 
 
-def test_later_prompt_has_the_same_ids_where_the_text_encodes_to_what_was_sampled(
-    tmp_path: Path,
-) -> None:
-    folder = llama(tmp_path / "llama")
-    tokenizer = ChatTokenizer.from_directory(folder)
+def two_turns(tokenizer: ChatTokenizer) -> tuple[list[dict[str, Any]], list[int]]:
+    """A conversation, and our prompt for it when the model sampled what its text encodes to."""
     said, results = "<tool_call>\n{}\n</tool_call>", ["one", "two"]
     conversation = [
         *OPENING,
@@ -104,5 +103,5 @@ def test_later_prompt_has_the_same_ids_where_the_text_encodes_to_what_was_sample
         *({"role": "tool", "content": result} for result in results),
     ]
     output = (*tokenizer._encode(said), tokenizer.turn_end_id)
-    ours = tokenizer.extend(tokenizer.first_prompt(OPENING, TOOLS), output, results)
-    assert [list(ours)] == ids_of_transformers([(str(folder), conversation, TOOLS)])
+    prompt = tokenizer.extend(tokenizer.first_prompt(OPENING, TOOLS), output, results)
+    return conversation, list(prompt)
