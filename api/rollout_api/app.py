@@ -22,13 +22,13 @@ from rollout_api.settings import Settings
 from rollout_api.store.database import Database
 
 ROUTERS = (
+    workers.router,  # first, for they are called most, and routes are matched in order
     health.router,
     changes.router,
     job_data.router,
     resources.router,
     job_intake.router,
     llm_pools.router,
-    workers.router,
 )
 
 

@@ -47,6 +47,7 @@ async def heartbeat(gateway: GatewayDependency, message: Heartbeat) -> Heartbeat
 
 
 @router.post("/completions", status_code=204, openapi_extra=_COMPLETION_BODY)
-async def complete(gateway: GatewayDependency, request: Request) -> None:
+async def complete(gateway: GatewayDependency, request: Request) -> Response:
     """End a lease; the same completion again is answered the same way."""
     await gateway.queue.complete(await request.body())
+    return Response(status_code=204)
