@@ -22,6 +22,7 @@ from rollout_client.cli.sources import Source
 from rollout_client.cli.submission import (
     delete_temporary_pools,
     prepare_job,
+    require_llm_pool,
     with_temporary_pools,
 )
 from rollout_client.client import AsyncRolloutClient
@@ -124,6 +125,7 @@ class JobRun:
             return await self._report(client, final, file, display)
 
     async def _submit(self, client: AsyncRolloutClient, display: Display) -> RolloutJob:
+        await require_llm_pool(client, self._job, self._sources)
         await prepare_job(client, self._job, anew=self._replace, note=display.note)
         if self._temporary:
             self._sources = await with_temporary_pools(client, self._sources)
@@ -192,7 +194,7 @@ class JobRun:
         for line in summary_lines(items):
             display.note(line)
         if progress.invalid_tasks:
-            display.note(f"{progress.invalid_tasks} lines of the task source were refused")
+            display.note(f"refused lines of the task source: {progress.invalid_tasks}")
         display.note(f"{succeeded.reason}: {succeeded.message}")
         display.note(f"{file.count} records in {file.path}")
         return 0 if succeeded.status == "True" and not progress.invalid_tasks else FAILED

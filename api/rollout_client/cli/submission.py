@@ -53,6 +53,29 @@ async def prepare_job(
         note(f"RolloutJob/{name} exists with the same spec: resuming it")
 
 
+async def require_llm_pool(
+    client: AsyncRolloutClient, job: RolloutJob, sources: Sequence[Source]
+) -> None:
+    """Make sure that the job's LLMPool comes with the manifests or is at the gateway.
+
+    Raises:
+        CliError: It does neither, so the job would wait for ever.
+    """
+    name, namespace = job.spec.llm.pool_ref.name, job.metadata.namespace
+    pools = [s.resource.metadata for s in sources if isinstance(s.resource, LLMPool)]
+    if (name, namespace) in [(pool.name, pool.namespace) for pool in pools]:
+        return
+    try:
+        await client.get(LLMPool, name, namespace=namespace)
+    except NotFound as error:
+        label = next(s.label for s in sources if s.resource is job)
+        msg = (
+            f"{label}: spec.llm.poolRef.name: there is no LLMPool {name!r}, neither in the "
+            "manifest nor at the gateway; add it to the manifest"
+        )
+        raise CliError(msg) from error
+
+
 def differing_fields(left: RolloutJobSpec, right: RolloutJobSpec) -> list[str]:
     """Paths of the top-level spec fields that differ; being suspended is no difference."""
     return [

@@ -56,7 +56,7 @@ def test_a_broken_task_line_fails_the_run_but_not_the_other_tasks(
     assert result.returncode == 1
     assert result.stderr.startswith("warning: tasks.jsonl:3: not valid JSON")
     assert "2 of 2 rollouts scored" in result.stdout
-    assert "1 lines of the task source were refused" in result.stdout
+    assert "refused lines of the task source: 1" in result.stdout
 
 
 def test_a_killed_node_is_started_again_and_nothing_is_lost_or_doubled(
@@ -117,6 +117,16 @@ def test_a_second_interrupt_leaves_at_once(shell: Shell, image: str, llm: str) -
     assert running.returncode == 130
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
+
+
+def test_a_job_whose_llm_pool_is_nowhere_is_refused(shell: Shell, image: str, llm: str) -> None:
+    shell.write_job(llm, image=image)
+    path = shell.folder / "job.yaml"
+    path.write_text(path.read_text().replace("poolRef: {name: stub}", "poolRef: {name: stab}"))
+    result = shell.ctl("run", "-f", "job.yaml")
+    assert result.returncode == 1
+    assert "RolloutJob/demo: spec.llm.poolRef.name: there is no LLMPool 'stab'" in result.stderr
+    assert LocalNode(shell.state).running_pid() is None
 
 
 @pytest.mark.parametrize(
