@@ -33,7 +33,12 @@ class Program:
     death_signal: signal.Signals
     """Sent to it when the node dies."""
     socket: Path | None = None
-    """A Unix socket that it listens on; one that a killed process has left is removed."""
+    """A Unix socket that it listens on."""
+
+    def remove_socket(self) -> None:
+        """Remove a socket that an ended process has left: a new one could not bind to it."""
+        if self.socket is not None and self.socket.is_socket():
+            self.socket.unlink()
 
 
 class Process:
@@ -84,8 +89,7 @@ class ProcessTable:
             StartError: It cannot be found or started.
         """
         executable = _executable(program)
-        if program.socket is not None and program.socket.is_socket():
-            program.socket.unlink()
+        program.remove_socket()
         self._guard.ensure_running()
         with program.log.open("ab") as log:
             try:

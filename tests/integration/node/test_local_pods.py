@@ -99,6 +99,37 @@ async def test_a_deleted_pod_loses_its_whole_process_group(node):
         await until(lambda pid=pid: not is_alive(pid), 10, f"process {pid} is still there")
 
 
+async def test_a_socket_that_a_killed_pod_leaves_does_not_hinder_the_next_start(node):
+    bind = "import os, socket, time; s = socket.socket(socket.AF_UNIX)"
+    bind += "; s.bind(os.environ['ROLLOUT_SOCKET']); s.listen(); time.sleep(600)"
+    path = node.state / "run" / "server.sock"
+    pod = Pod.model_validate(
+        {
+            "metadata": {"name": "server"},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "main",
+                        "command": [sys.executable, "-c", bind],
+                        "env": [{"name": "ROLLOUT_SOCKET", "value": str(path)}],
+                    }
+                ],
+                "nodeName": "local",
+                "terminationGracePeriodSeconds": 1,
+            },
+        }
+    )
+    await node.client.apply(pod)
+    await until(path.is_socket, 10, "the server does not listen")
+    (server,) = [p for p in node.descendants() if bind in p.cmdline()]
+    kill(server.pid)
+    await node.pod_when("server", lambda pod: pod.status.restart_count == 1)
+    await until(path.is_socket, 10, "the server does not listen again")
+    assert (await node.pod("server")).status.restart_count == 1
+    await node.client.delete(Pod, "server")
+    await until(lambda: not path.exists(), 10, "the socket is left over")
+
+
 async def test_a_recreated_pod_waits_for_the_end_of_the_one_before(node):
     slow = "trap 'sleep 1; echo end >> $OUT/order; exit 0' TERM; echo up > $OUT/up; "
     await node.run_pod("same", f"{slow} while :; do sleep 0.1; done")
