@@ -28,6 +28,8 @@ _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 30.0
 _LAST_RECONNECT_SECONDS = 2.0
 _SETTLE_PASSES = 4
+_OUTAGE_FAILURES = 5
+"""Failures in a row at which an outage is worth a line for each object that it concerns."""
 
 
 def utc_now() -> datetime:
@@ -161,7 +163,7 @@ class Reconciler:
         count = self._failures[key]
         if not isinstance(error, OperatorError):
             log.exception("a defect while reconciling %s %s/%s", *key, exc_info=error)
-        elif count == 1 or not isinstance(error, Unavailable):
+        elif count == _OUTAGE_FAILURES or not isinstance(error, Unavailable):
             log.warning("%s %s/%s: %s", *key, error)
         backoff: float = _FIRST_RETRY_SECONDS * 2 ** min(count - 1, 10)
         return min(backoff, _LAST_RETRY_SECONDS)
