@@ -85,8 +85,8 @@ class SandboxManager:
         trace: TracebackType | None,
     ) -> None:
         """Stop all sandboxes that still run and give the owner's name back."""
-        for sandbox in list(self._running):
-            await sandbox.stop()
+        await asyncio.gather(*(sandbox.stop() for sandbox in self._running))
+        self._running.clear()
         if self._owner is not None:
             owner, self._owner = self._owner, None
             await asyncio.to_thread(owner.release)

@@ -1,7 +1,8 @@
 """Enters a SIF or a directory image with Apptainer, as the plain user or root, without setuid.
 
 Overlays go through fuse-overlayfs (`enable overlay = driver`): the kernel's overlay as Apptainer
-mounts it answers EIO when a directory of the image is deleted.
+mounts it answers EIO when a directory of the image is deleted. For a plain user fuse-overlayfs
+sets the owner's read and write bits in what it stores: a committed `0444` comes back as `0644`.
 """
 
 from collections.abc import Sequence
