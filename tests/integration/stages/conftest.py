@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.integration.stages.proxy import RecordingProxy
 from tests.support.engine import Engine, cached, tiny_engine
+from tests.support.recording_proxy import RecordingProxy
 
 from rollout_crds.rolloutjob import RolloutJobSpec
 from rollout_stages.blobs import FsspecBlobStore

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.integration.stages.proxy import RecordingProxy
 from tests.support.engine import Engine
+from tests.support.recording_proxy import RecordingProxy
 from tests.unit.stages.leases import lease, work
 
 from rollout_crds.llmpool import LLMPoolSpec
