@@ -22,7 +22,7 @@ PACKAGES = {
 FOLDERS = {path for path in ROOT.iterdir() if path.is_dir() and re.match(r"[a-z]", path.name)} - {
     ROOT / "dist"
 }
-SHIPPED = [ROOT / folder / package for folder, names in PACKAGES.items() for package in names]
+SHIPPED = [ROOT / folder / name for folder, names in PACKAGES.items() for name in sorted(names)]
 
 
 def committed_texts() -> list[tuple[str, str]]:
