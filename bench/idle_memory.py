@@ -4,11 +4,11 @@ import time
 
 from rich.console import Console
 from rich.table import Table
-from tests.support.system import running_system, wait_until
 
 from bench.processes import pss_mebibytes, tree
 from rollout_crds.meta import ObjectMeta
 from rollout_crds.rolloutpool import RolloutPool
+from tests.support.system import running_system, wait_until
 
 SETTLE_SECONDS = 5
 GOAL_MEBIBYTES = 300

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
-from hack.setup.store import default_root
 from rich.console import Console
 from rich.table import Table
+
+from bench.processes import cpu_seconds
+from hack.setup.store import default_root
+from rollout_crds.rolloutjob import RolloutJob
 from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
 from tests.support.stub_llm import stub_llm
 from tests.support.system import running_system
-
-from bench.processes import cpu_seconds
-from rollout_crds.rolloutjob import RolloutJob
 
 TASKS, SAMPLES, CONCURRENCY = 25, 8, 8
 ROLLOUTS = TASKS * SAMPLES

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.support.engine import cached
-from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
-from tests.support.stub_llm import RunningStub, stub_llm
-from tests.support.system import System, running_system, wait_until
 
 from rollout_client import RolloutClient
 from rollout_crds.result import Outcome
 from rollout_crds.rolloutjob import RolloutJob
+from tests.support.engine import cached
+from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
+from tests.support.stub_llm import RunningStub, stub_llm
+from tests.support.system import System, running_system, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(420)]
 

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import Engine, cached, tiny_engine
-from tests.support.recording_proxy import RecordingProxy
-from tests.support.stub_jobs import arithmetic_job
-from tests.support.system import System, running_system
 
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.manifest import load_manifests
@@ -19,6 +15,10 @@ from rollout_crds.result import Outcome, RolloutRecord
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.trajectory import ModelCall, segments
 from rollout_stages.tokens.conversation import ChatTokenizer
+from tests.support.engine import Engine, cached, tiny_engine
+from tests.support.recording_proxy import RecordingProxy
+from tests.support.stub_jobs import arithmetic_job
+from tests.support.system import System, running_system
 
 __all__ = ["tiny_engine"]
 

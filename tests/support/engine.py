@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
 from hack.engine import Address, free_port, serve
 from hack.setup.store import default_root
 

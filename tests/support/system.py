@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
-from hack.setup.store import default_root
 
+from hack.setup.store import default_root
 from rollout_client import RolloutClient
 from rollout_crds.resources import Resource
 

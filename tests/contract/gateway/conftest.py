@@ -5,13 +5,13 @@ from pathlib import Path
 import httpx2
 import pytest
 from fastapi import FastAPI
-from tests.contract.gateway.samples import Worker, register_llm
 
 from rollout_api.app import create_app
 from rollout_api.settings import Settings
 from rollout_api.store.database import Database
 from rollout_api.store.outcomes import DUE
 from rollout_api.store.writer import Wake
+from tests.contract.gateway.samples import Worker, register_llm
 
 
 class Clock:

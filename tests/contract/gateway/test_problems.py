@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+
 from tests.contract.gateway.samples import EVAL_DONE, Worker, submit
 
 

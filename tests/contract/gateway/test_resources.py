@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
+
 from tests.contract.gateway.samples import Json, spec
 
 

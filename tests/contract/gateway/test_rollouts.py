@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import httpx2
 import pytest
+
+from rollout_crds.task import Grading
 from tests.contract.gateway.samples import (
     EVAL_DONE,
     INIT_DONE,
@@ -20,8 +22,6 @@ from tests.contract.gateway.samples import (
     tasks,
     trajectory,
 )
-
-from rollout_crds.task import Grading
 
 
 async def test_a_rollout_goes_through_three_stages_to_a_record(worker: Worker) -> None:

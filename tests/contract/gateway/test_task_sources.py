@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import httpx2
+
 from tests.contract.gateway.samples import Worker, progress, set_state, submit, tasks
 
 

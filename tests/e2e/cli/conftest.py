@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
 from tests.support.engine import cached
 from tests.support.stub_llm import stub_llm
 

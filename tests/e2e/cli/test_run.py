@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from tests.e2e.cli.conftest import Shell
 
 from rollout_client.cli.node import LocalNode
+from tests.e2e.cli.conftest import Shell
 
 pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(300)]
 

@@ -3,9 +3,9 @@
 import signal
 
 import pytest
-from tests.e2e.cli.conftest import Shell
 
 from rollout_client.cli.node import LocalNode
+from tests.e2e.cli.conftest import Shell
 
 pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(300)]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.integration.client.gateway_process import GatewayProcess
 
 from rollout_client.cli.app import run
+from tests.integration.client.gateway_process import GatewayProcess
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.integration.cli.conftest import Command
 
 LLM_POOL = """

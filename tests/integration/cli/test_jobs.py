@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.integration.cli.conftest import Command
-from tests.integration.client.gateway_process import GatewayProcess, PlayedWorker, job
 
 from rollout_client import RolloutClient
 from rollout_crds.rolloutjob import RolloutJob
+from tests.integration.cli.conftest import Command
+from tests.integration.client.gateway_process import GatewayProcess, PlayedWorker, job
 
 UNKNOWN = {"type": "Succeeded", "status": "Unknown", "reason": "RolloutsRunning"}
 DONE = {"type": "Succeeded", "status": "True", "reason": "Completed"}

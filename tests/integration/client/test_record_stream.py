@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.integration.client.gateway_process import GatewayProcess, PlayedWorker, job
 
 from rollout_client import AsyncRolloutClient, RolloutClient
 from rollout_crds.result import Outcome, RolloutRecord
 from rollout_crds.rolloutjob import RolloutJob
+from tests.integration.client.gateway_process import GatewayProcess, PlayedWorker, job
 
 
 @pytest.fixture

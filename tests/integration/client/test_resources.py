@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.integration.client.gateway_process import LLM_POOL, GatewayProcess, job
 
 from rollout_client import (
     AsyncRolloutClient,
@@ -17,6 +16,7 @@ from rollout_client import (
 )
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.rolloutjob import RolloutJob
+from tests.integration.client.gateway_process import LLM_POOL, GatewayProcess, job
 
 SUCCEEDED = {"type": "Succeeded", "status": "True", "reason": "Completed"}
 FAILED = {"type": "Succeeded", "status": "False", "reason": "GroupsFailed", "message": "1 of 2"}

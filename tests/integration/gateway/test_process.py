@@ -11,6 +11,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
+
+from rollout_crds.wire import Lease
 from tests.contract.gateway.samples import (
     SUCCESS,
     Worker,
@@ -21,8 +23,6 @@ from tests.contract.gateway.samples import (
     tasks,
 )
 from tests.integration.gateway.conftest import GatewayProcess
-
-from rollout_crds.wire import Lease
 
 
 def test_it_refuses_to_share_a_database(gateway: GatewayProcess) -> None:

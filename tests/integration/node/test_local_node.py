@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from tests.integration.node.processes import RunningNode, is_alive, kill, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 import pytest_asyncio
-from tests.integration.node.processes import RunningNode, is_alive, kill, until
 
 from rollout_crds.pod import Pod
+from tests.integration.node.processes import RunningNode, is_alive, kill, until
 
 pytestmark = [
     pytest.mark.e2e,

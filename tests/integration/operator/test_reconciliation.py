@@ -5,9 +5,6 @@ import time
 
 import pytest
 import pytest_asyncio
-from tests.integration.node.processes import RunningNode, is_alive, kill, until
-from tests.integration.operator.worker import Worker
-from tests.support.stub_llm import stub_llm
 
 from rollout_client.errors import NotFound
 from rollout_client.transport import Transport
@@ -16,6 +13,9 @@ from rollout_crds.pod import Pod
 from rollout_crds.result import Stage
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
+from tests.integration.node.processes import RunningNode, is_alive, kill, until
+from tests.integration.operator.worker import Worker
+from tests.support.stub_llm import stub_llm
 
 pytestmark = [
     pytest.mark.e2e,

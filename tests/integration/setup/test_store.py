@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from hack.setup.component import Session
 from hack.setup.errors import SetupError
 from hack.setup.shell import Shell

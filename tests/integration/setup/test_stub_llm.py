@@ -5,9 +5,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from tokenizers import Tokenizer
+
 from tests.support.engine import Engine, cached, tiny_engine
 from tests.support.stub_llm import stub_llm
-from tokenizers import Tokenizer
 
 __all__ = ["tiny_engine"]
 PROMPT = [10, 20, 30, 40, 50]

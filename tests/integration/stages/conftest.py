@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Engine, cached, tiny_engine
-from tests.support.recording_proxy import RecordingProxy
 
 from rollout_crds.rolloutjob import RolloutJobSpec
 from rollout_stages.blobs import FsspecBlobStore
 from rollout_stages.sandboxes import NodeSandboxes
+from tests.support.engine import Engine, cached, tiny_engine
+from tests.support.recording_proxy import RecordingProxy
 
 __all__ = ["tiny_engine"]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.support.engine import Engine
 
 from rollout_stages.tokens.conversation import ChatTokenizer
 from rollout_stages.tools import schemas
+from tests.support.engine import Engine
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import cached
 
 from rollout_stages.tokens.conversation import ChatTokenizer
 from rollout_stages.tools import schemas
+from tests.support.engine import cached
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -3,9 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.support.engine import Engine
-from tests.support.recording_proxy import RecordingProxy
-from tests.unit.stages.leases import lease, work
 
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.result import Stage
@@ -20,6 +17,9 @@ from rollout_stages.init_stage import InitStage
 from rollout_stages.run_stage import RunStage
 from rollout_stages.sandboxes import NodeSandboxes
 from rollout_stages.tokens.conversation import ChatTokenizer
+from tests.support.engine import Engine
+from tests.support.recording_proxy import RecordingProxy
+from tests.unit.stages.leases import lease, work
 
 pytestmark = [pytest.mark.engine, pytest.mark.sandbox, pytest.mark.timeout(300)]
 

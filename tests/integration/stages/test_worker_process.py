@@ -16,12 +16,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from tests.unit.stages.leases import lease
 
 from rollout_crds.result import Stage
 from rollout_crds.rolloutjob import RolloutJobSpec
 from rollout_crds.task import Task
 from rollout_crds.wire import Lease
+from tests.unit.stages.leases import lease
 
 IDLE_BYTES = 40 * 1024 * 1024
 SLEEPY = Task.model_validate(

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.contract.gateway.samples import spec
 
 from rollout_api.core.resources import (
     BeingDeletedError,
@@ -22,6 +21,7 @@ from rollout_api.core.resources import (
 )
 from rollout_crds.resources import BY_KIND
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobStatus
+from tests.contract.gateway.samples import spec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KIND = BY_KIND["RolloutJob"]

@@ -3,13 +3,12 @@
 import asyncio
 from dataclasses import replace
 
-from tests.unit.operator.factories import gateway_job
-
 from rollout_crds.resources import ChangedObject
 from rollout_operator.cache import key_of
 from rollout_operator.errors import Missing, Refused, Unavailable
 from rollout_operator.observed import ProbeResult
 from rollout_operator.ports import Batch
+from tests.unit.operator.factories import gateway_job
 
 
 class FakeCluster:

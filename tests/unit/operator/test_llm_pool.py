@@ -3,14 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.operator.factories import (
-    NOW,
-    SITE,
-    make_endpoint_pool,
-    make_llm_pool,
-    running,
-    seconds,
-)
 
 from rollout_crds.pod import PodStatus
 from rollout_crds.reasons import ConditionType
@@ -24,6 +16,14 @@ from rollout_operator.plan_llm_pool import (
     plan_llm_pool,
 )
 from rollout_operator.pods import engine_socket, engine_url
+from tests.unit.operator.factories import (
+    NOW,
+    SITE,
+    make_endpoint_pool,
+    make_llm_pool,
+    running,
+    seconds,
+)
 
 URL, OTHER = "http://engine-a:8000", "unix:///run/engine-b.sock"
 HEALTHY = BackendHealth("healthy", max_model_len=4096)

@@ -5,6 +5,14 @@ from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from rollout_crds.meta import ObjectMeta, OwnerReference
+from rollout_crds.pod import Container, Pod, PodSpec, PodStatus
+from rollout_crds.reasons import ConditionType, Reason
+from rollout_operator.observed import JobObserved, Refusal
+from rollout_operator.plan import FINALIZER
+from rollout_operator.plan_job import plan_job
+from rollout_operator.pods import stage_pods
 from tests.unit.operator.factories import (
     NOW,
     SITE,
@@ -15,14 +23,6 @@ from tests.unit.operator.factories import (
     settle,
     status_of,
 )
-
-from rollout_crds.meta import ObjectMeta, OwnerReference
-from rollout_crds.pod import Container, Pod, PodSpec, PodStatus
-from rollout_crds.reasons import ConditionType, Reason
-from rollout_operator.observed import JobObserved, Refusal
-from rollout_operator.plan import FINALIZER
-from rollout_operator.plan_job import plan_job
-from rollout_operator.pods import stage_pods
 
 PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"])
 TERMINAL = {"True", "False"}

@@ -5,6 +5,10 @@ import logging
 import time
 
 import pytest
+
+from rollout_crds.reasons import ConditionType
+from rollout_operator.errors import Refused, Unavailable
+from rollout_operator.reconciler import Reconciler
 from tests.unit.operator.factories import (
     NOW,
     SITE,
@@ -15,10 +19,6 @@ from tests.unit.operator.factories import (
     status_of,
 )
 from tests.unit.operator.fakes import FakeCluster, FakeGateway, FakeProbe
-
-from rollout_crds.reasons import ConditionType
-from rollout_operator.errors import Refused, Unavailable
-from rollout_operator.reconciler import Reconciler
 
 URL = "http://engine:8000"
 

@@ -1,12 +1,11 @@
 """Stage pods follow their spec: missing, ended, surplus, changed and spinning ones."""
 
-from tests.unit.operator.factories import NOW, SITE, make_job, make_rollout_pool, running, seconds
-
 from rollout_crds.pod import PodStatus
 from rollout_operator.observed import RolloutPoolObserved
 from rollout_operator.plan_rollout_pool import plan_rollout_pool
 from rollout_operator.pods import stage_pods
 from rollout_operator.replicas import REPLACE_AFTER, scale
+from tests.unit.operator.factories import NOW, SITE, make_job, make_rollout_pool, running, seconds
 
 
 def pods(**stages):

@@ -5,8 +5,6 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.stages.test_conversation_tokens import CHATML_WITH_TOOLS, chat, ids_of
-from tests.unit.stages.test_model_calls import ScriptedEngine, generation
 
 from rollout_crds.rolloutjob import Sampling
 from rollout_crds.trajectory import Message, StopReason, Trajectory
@@ -16,6 +14,8 @@ from rollout_stages.model import ModelSettings, RecordedModel
 from rollout_stages.ports import CommandResult
 from rollout_stages.tools import ToolBox
 from rollout_stages.work import Progress
+from tests.unit.stages.test_conversation_tokens import CHATML_WITH_TOOLS, chat, ids_of
+from tests.unit.stages.test_model_calls import ScriptedEngine, generation
 
 
 def call(name: str, **arguments: str) -> str:

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.stages.leases import job_spec, lease, work
-from tests.unit.stages.sandboxes import LAYER, MemorySandbox, MemorySandboxes
 
 from rollout_crds.result import Stage
 from rollout_crds.task import Task
@@ -15,6 +13,8 @@ from rollout_stages.errors import StageError
 from rollout_stages.eval_stage import EvalStage
 from rollout_stages.init_stage import InitStage
 from rollout_stages.ports import CommandResult
+from tests.unit.stages.leases import job_spec, lease, work
+from tests.unit.stages.sandboxes import LAYER, MemorySandbox, MemorySandboxes
 
 PREPARED = PreparedEnvironment(image="/image", layer=LAYER)
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.unit.stages.sandboxes import never
 
 from rollout_crds.task import Grading, Task
 from rollout_stages.errors import StageError
@@ -12,6 +11,7 @@ from rollout_stages.handlers.answers import final_answer
 from rollout_stages.handlers.math import MathHandler
 from rollout_stages.handlers.math_process import Comparison, MathProcess
 from rollout_stages.handlers.protocol import ScoringContext
+from tests.unit.stages.sandboxes import never
 
 
 @pytest.fixture

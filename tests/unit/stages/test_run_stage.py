@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.stages.leases import job_spec, lease, work
-from tests.unit.stages.sandboxes import MemorySandboxes
-from tests.unit.stages.test_conversation_tokens import CHATML_WITH_TOOLS, byte_tokenizer, ids_of
-from tests.unit.stages.test_model_calls import ScriptedEngine, generation
 
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.reasons import FailureReason
@@ -21,6 +17,10 @@ from rollout_stages.errors import StageError
 from rollout_stages.execution import execute
 from rollout_stages.ports import Generation, Prompt
 from rollout_stages.run_stage import RunStage
+from tests.unit.stages.leases import job_spec, lease, work
+from tests.unit.stages.sandboxes import MemorySandboxes
+from tests.unit.stages.test_conversation_tokens import CHATML_WITH_TOOLS, byte_tokenizer, ids_of
+from tests.unit.stages.test_model_calls import ScriptedEngine, generation
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 

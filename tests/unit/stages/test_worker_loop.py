@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.unit.stages.leases import job_spec, lease
 
 from rollout_client.errors import Invalid, Unavailable
 from rollout_crds.reasons import FailureReason
@@ -27,6 +26,7 @@ from rollout_stages.errors import StageError
 from rollout_stages.persistence import RetryTiming
 from rollout_stages.work import Work
 from rollout_stages.worker import Timing, Worker, WorkerIdentity
+from tests.unit.stages.leases import job_spec, lease
 
 TASK = Task(id="t", instruction="do it")
 FAST = Timing(
