@@ -18,11 +18,11 @@ from rollout_client.session import GatewaySession, Query
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.meta import Condition
 from rollout_crds.pod import Pod
+from rollout_crds.progress import JobProgress
 from rollout_crds.resources import BY_KIND, Changes, Event
-from rollout_crds.result import RolloutRecord, StreamEnd
-from rollout_crds.rolloutjob import JobProgress, RolloutJob
+from rollout_crds.result import RolloutRecord, RolloutSummary, StreamEnd
+from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
-from rollout_crds.wire import RolloutSummary
 
 ResourceT = TypeVar("ResourceT", bound=RolloutJob | RolloutPool | LLMPool | Pod)
 

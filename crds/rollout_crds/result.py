@@ -96,6 +96,29 @@ class RolloutRecord(DataModel):
     """The task's metadata."""
 
 
+class RolloutSummary(DataModel):
+    """One rollout without its trajectory: a row of a table."""
+
+    rollout_id: str
+    group_id: str
+    task_id: str
+    sample_index: int
+    stage: Stage
+    """The stage that it is in, or ended in."""
+    state: Literal["waiting", "queued", "running", "finished"]
+    """`waiting`: for the INIT of its group."""
+    outcome: str | None = None
+    trainable: bool | None = None
+    reward: float | None = None
+    failure: Failure | None = None
+    turns: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    init_seconds: float | None = None
+    run_seconds: float | None = None
+    eval_seconds: float | None = None
+
+
 class StreamEnd(DataModel):
     """Last line of a stream of records: where to go on, and whether more can come."""
 

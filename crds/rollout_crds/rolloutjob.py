@@ -1,7 +1,7 @@
 """RolloutJob: a batch of groups of rollouts, from tasks to scored token trajectories."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -20,6 +20,7 @@ from rollout_crds.base import (
 )
 from rollout_crds.markers import Cel, ListMap, ListSet, rules
 from rollout_crds.meta import Conditions, ObjectMeta
+from rollout_crds.progress import JobProgress
 from rollout_crds.task import Task
 
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
@@ -197,8 +198,8 @@ class Retry(ResourceModel):
 _TOO_FEW_SAMPLES = "`groups.minimumUsableSamples` must be less than or equal to `samplesPerTask`"
 
 
-class RolloutJobSpec(ResourceModel):
-    """What a trainer wants rolled out."""
+class RolloutSpec(ResourceModel):
+    """How rollouts are made, whatever their tasks: a job's spec as stage workers see it."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -206,7 +207,6 @@ class RolloutJobSpec(ResourceModel):
         )
     )
 
-    tasks: TaskSource
     handler: DnsLabel
     """Name of the task handler: `math`, `code`, or one installed as an entry point."""
     samples_per_task: Annotated[int, Field(ge=1, le=4096)] = 1
@@ -234,70 +234,16 @@ class RolloutJobSpec(ResourceModel):
     """Another controller that owns this job; ours leaves it alone. Immutable."""
 
     @model_validator(mode="after")
-    def _enough_samples(self) -> "RolloutJobSpec":
+    def _enough_samples(self) -> Self:
         if self.groups.minimum_usable_samples > self.samples_per_task:
             raise ValueError(_TOO_FEW_SAMPLES)
         return self
 
 
-class StageCounters(ResourceModel):
-    """Units of work of one stage: groups in INIT, rollouts in RUN and EVAL."""
+class RolloutJobSpec(RolloutSpec):
+    """What a trainer wants rolled out."""
 
-    queued: Count = 0
-    """Waiting for a worker."""
-    running: Count = 0
-    """Leased by a worker."""
-    done: Count = 0
-    """Ended with a result."""
-    failed: Count = 0
-    """Failed for good."""
-    cancelled: Count = 0
-    """Ended on request or by the job's deadline."""
-
-
-class OutcomeCounters(ResourceModel):
-    """Finished rollouts by outcome."""
-
-    scored: Count = 0
-    """The grader gave a reward, 0 included."""
-    policy_error: Count = 0
-    """The agent made grading impossible."""
-    infra_error: Count = 0
-    """Something of ours, the site's or the task's failed."""
-    cancelled: Count = 0
-    """Ended on request, by a deadline of the job, or because it was not needed any more."""
-    stale: Count = 0
-    """Finished with weights older than the job allows."""
-
-
-class StagesCounters(ResourceModel):
-    """Counters of each stage."""
-
-    init: StageCounters = Field(default_factory=StageCounters)
-    """Groups whose environment is prepared."""
-    run: StageCounters = Field(default_factory=StageCounters)
-    """Rollouts whose agent runs."""
-    eval: StageCounters = Field(default_factory=StageCounters)
-    """Rollouts that are graded."""
-
-
-class JobProgress(ResourceModel):
-    """How far a job is: counters only, the rows are at the gateway."""
-
-    groups: Count = 0
-    """Groups, one per valid task."""
-    rollouts: Count = 0
-    """Rollouts of all groups."""
-    finished: Count = 0
-    """Rollouts that have an outcome."""
-    invalid_tasks: Count = 0
-    """Lines of the task source that were refused; the others go on."""
-    stages: StagesCounters = Field(default_factory=StagesCounters)
-    outcomes: OutcomeCounters = Field(default_factory=OutcomeCounters)
-    prompt_tokens: Count = 0
-    """Prompt tokens summed over all model calls."""
-    output_tokens: Count = 0
-    """Output tokens summed over all model calls."""
+    tasks: TaskSource
 
 
 class RolloutJobStatus(ResourceModel):

@@ -14,7 +14,7 @@ from rollout_crds.base import DataModel
 from rollout_crds.task import Task
 from rollout_crds.validation import describe, field_errors, validate
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 32 * 1024 * 1024
 
 
 class TaskLineError(DataModel):
@@ -34,7 +34,7 @@ def read_tasks(lines: Iterable[str | bytes]) -> Iterator[Task | TaskLineError]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        task = _read(line, number)
+        task = parse_task(line, number)
         if isinstance(task, Task) and task.id in seen:
             message = f"must be unique; {task.id!r} is also on line {seen[task.id]}"
             task = TaskLineError(line=number, field="id", message=message)
@@ -43,7 +43,8 @@ def read_tasks(lines: Iterable[str | bytes]) -> Iterator[Task | TaskLineError]:
         yield task
 
 
-def _read(line: str | bytes, number: int) -> Task | TaskLineError:
+def parse_task(line: str | bytes, number: int) -> Task | TaskLineError:
+    """Read one line that is not blank."""
     if len(line) > MAX_LINE_BYTES:
         limit = f"must be at most {MAX_LINE_BYTES // 1024**2} MiB long"
         return TaskLineError(line=number, field="", message=limit)

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from rollout_crds.base import DataModel
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.result import Failure, Stage
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.task import Task
 from rollout_crds.trajectory import Trajectory
 
@@ -88,8 +88,7 @@ class Lease(DataModel):
     job_uid: str
     job_name: str
     namespace: str
-    spec: RolloutJobSpec
-    """The job without its `tasks`."""
+    spec: RolloutSpec
     task: Task
     """In RUN without `grading`; INIT checks it, EVAL uses it."""
     group_id: str
@@ -196,62 +195,3 @@ class Completion(DataModel):
     work_id: str
     attempt: int
     result: StageResult
-
-
-class JobSubmission(DataModel):
-    """The operator hands a job to the gateway; sending it again changes nothing."""
-
-    uid: str
-    name: str
-    namespace: str
-    spec: RolloutJobSpec
-
-
-class BackendRegistration(DataModel):
-    """One engine of a pool as the operator last saw it."""
-
-    name: str
-    url: str
-    healthy: bool
-    max_model_len: int | None = None
-
-
-class LLMPoolRegistration(DataModel):
-    """The operator tells the gateway a pool's engines; replaces what it knew."""
-
-    namespace: str
-    name: str
-    spec: LLMPoolSpec
-    backends: tuple[BackendRegistration, ...]
-
-
-class JobState(DataModel):
-    """What the operator may change in a submitted job."""
-
-    suspended: bool = False
-    priority: int = 0
-    cancelled: str | None = None
-    """Reason; ends the job: queued work is dropped and leases are revoked."""
-
-
-class RolloutSummary(DataModel):
-    """One rollout without its trajectory: a row of a table."""
-
-    rollout_id: str
-    group_id: str
-    task_id: str
-    sample_index: int
-    stage: Stage
-    """The stage that it is in, or ended in."""
-    state: Literal["waiting", "queued", "running", "finished"]
-    """`waiting`: for the INIT of its group."""
-    outcome: str | None = None
-    trainable: bool | None = None
-    reward: float | None = None
-    failure: Failure | None = None
-    turns: int = 0
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-    init_seconds: float | None = None
-    run_seconds: float | None = None
-    eval_seconds: float | None = None

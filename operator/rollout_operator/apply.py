@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_crds.control import JobSubmission
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import Reason
-from rollout_crds.wire import JobSubmission
 from rollout_operator.cache import Cache, key_of
 from rollout_operator.errors import Refused, Unavailable
 from rollout_operator.memory import Memory

@@ -5,18 +5,17 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from rollout_client import errors as client_errors
 from rollout_client.transport import Transport
+from rollout_crds.control import GatewayJob, JobState, JobSubmission, LLMPoolRegistration
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.pod import Pod, PodStatus
 from rollout_crds.resources import BY_KIND, Changes, Event, Resource
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
-from rollout_crds.wire import JobState, JobSubmission, LLMPoolRegistration
 from rollout_operator.errors import Conflict, Missing, Refused, Unavailable
-from rollout_operator.observed import GatewayJob
 from rollout_operator.plan import Owner, Status
 from rollout_operator.ports import Batch
 
@@ -34,7 +33,6 @@ _TRY_LATER = (
     client_errors.ServerError,
     client_errors.TooManyRequests,
 )
-_GATEWAY_JOB = TypeAdapter(GatewayJob)
 OPERATOR_KINDS: tuple[type[Resource], ...] = (RolloutJob, RolloutPool, LLMPool, Pod)
 
 
@@ -177,7 +175,7 @@ class HttpGateway:
             content = await self._http.request("GET", f"/internal/v1/jobs/{uid}")
         except Missing:
             return None
-        return _GATEWAY_JOB.validate_json(content)
+        return GatewayJob.model_validate_json(content)
 
     async def submit(self, submission: JobSubmission) -> None:
         """Hand a job over; the same one again changes nothing."""

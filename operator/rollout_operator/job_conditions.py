@@ -2,11 +2,13 @@
 
 from datetime import datetime, timedelta
 
+from rollout_crds.control import GatewayJob
 from rollout_crds.llmpool import LLMPool
+from rollout_crds.progress import JobProgress
 from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.rolloutjob import JobProgress, RolloutJob
+from rollout_crds.rolloutjob import RolloutJob
 from rollout_operator.conditions import Fact, find, is_true, restate
-from rollout_operator.observed import GatewayJob, JobObserved
+from rollout_operator.observed import JobObserved
 from rollout_operator.plan import joined, plural
 from rollout_operator.pods import stage_pods
 from rollout_operator.replicas import ready, troubles

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rollout_crds.wire import LLMPoolRegistration
+from rollout_crds.control import LLMPoolRegistration
 from rollout_operator.observed import BackendHealth, Refusal
 
 REREGISTER_SECONDS = 15.0

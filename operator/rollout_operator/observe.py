@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_crds.control import GatewayJob
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
@@ -13,7 +14,6 @@ from rollout_operator.health import next_health
 from rollout_operator.memory import Memory
 from rollout_operator.observed import (
     BackendHealth,
-    GatewayJob,
     JobObserved,
     LLMPoolObserved,
     RolloutPoolObserved,

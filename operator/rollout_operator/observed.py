@@ -4,36 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from rollout_crds.control import GatewayJob, LLMPoolRegistration
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import Reason
-from rollout_crds.rolloutjob import JobProgress
 from rollout_crds.rolloutpool import RolloutPool
-from rollout_crds.wire import LLMPoolRegistration
 from rollout_operator.pods import Site
 
 RETRY_UNREADABLE_SECONDS = 30.0
 RETRY_UNAVAILABLE_SECONDS = 2.0
-
-
-@dataclass(frozen=True)
-class InvalidTask:
-    """A line of the task source that the gateway refused."""
-
-    line: int
-    field: str
-    message: str
-
-
-@dataclass(frozen=True)
-class GatewayJob:
-    """What the gateway knows about a job."""
-
-    progress: JobProgress
-    complete: bool
-    usable_groups: int
-    failed_groups: int
-    invalid_tasks: tuple[InvalidTask, ...] = ()
 
 
 @dataclass(frozen=True)

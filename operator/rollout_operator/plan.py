@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_crds.control import JobState, JobSubmission, LLMPoolRegistration
 from rollout_crds.llmpool import LLMPool, LLMPoolStatus
 from rollout_crds.meta import Condition
 from rollout_crds.pod import Pod
@@ -15,7 +16,6 @@ from rollout_crds.reasons import Reason
 from rollout_crds.resources import Event
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobStatus
 from rollout_crds.rolloutpool import RolloutPool, RolloutPoolStatus
-from rollout_crds.wire import JobState, JobSubmission, LLMPoolRegistration
 
 FINALIZER = "rollout-operator.dev/gateway"
 CONTROLLER = "rollout-operator.dev/rollout-operator"

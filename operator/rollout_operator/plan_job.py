@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from rollout_crds.control import JobState, JobSubmission
 from rollout_crds.meta import Condition
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobStatus
-from rollout_crds.wire import JobState, JobSubmission
 from rollout_operator.conditions import Fact, merge
 from rollout_operator.job_conditions import (
     active_deadline,

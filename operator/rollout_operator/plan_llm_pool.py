@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_crds.control import BackendRegistration, LLMPoolRegistration
 from rollout_crds.llmpool import Backend, LLMPool, LLMPoolStatus
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.wire import BackendRegistration, LLMPoolRegistration
 from rollout_operator.conditions import Fact, merge
 from rollout_operator.observed import BackendHealth, LLMPoolObserved
 from rollout_operator.plan import (

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from rollout_crds.control import GatewayJob, JobState, JobSubmission, LLMPoolRegistration
 from rollout_crds.pod import Pod, PodStatus
 from rollout_crds.resources import ChangedObject, Event, Resource
-from rollout_crds.wire import JobState, JobSubmission, LLMPoolRegistration
-from rollout_operator.observed import GatewayJob, ProbeResult
+from rollout_operator.observed import ProbeResult
 from rollout_operator.plan import Owner, Status
 
 

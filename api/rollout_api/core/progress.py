@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rollout_api.core.units import UnitState
+from rollout_crds.progress import JobProgress, OutcomeCounters, StageCounters, StagesCounters
 from rollout_crds.result import Outcome, Stage
-from rollout_crds.rolloutjob import JobProgress, OutcomeCounters, StageCounters, StagesCounters
 
 _COUNTER_OF_STATE = {
     UnitState.QUEUED: "queued",

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from rollout_api.core.units import FINAL_STATES, Unit, UnitState
-from rollout_crds.result import Stage
-from rollout_crds.wire import LeaseProgress, RolloutSummary
+from rollout_crds.result import RolloutSummary, Stage
+from rollout_crds.wire import LeaseProgress
 
 _ORDER = (Stage.INIT, Stage.RUN, Stage.EVAL)
 _COUNTERS = {"turns", "prompt_tokens", "output_tokens"}

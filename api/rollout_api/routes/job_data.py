@@ -7,10 +7,9 @@ from fastapi import APIRouter, Query, Response
 from rollout_api.core.errors import NotFoundError
 from rollout_api.routes.dependencies import GatewayDependency, Namespace
 from rollout_api.services.gateway import Gateway
+from rollout_crds.progress import JobProgress
 from rollout_crds.resources import BY_KIND
-from rollout_crds.result import StreamEnd
-from rollout_crds.rolloutjob import JobProgress
-from rollout_crds.wire import RolloutSummary
+from rollout_crds.result import RolloutSummary, StreamEnd
 
 router = APIRouter(prefix="/v1/rolloutjobs/{name}", tags=["results"])
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from rollout_api.core.errors import FieldError, InvalidInputError
 from rollout_api.routes.dependencies import GatewayDependency
-from rollout_crds.wire import LLMPoolRegistration
+from rollout_crds.control import LLMPoolRegistration
 
 router = APIRouter(prefix="/internal/v1/llmpools/{namespace}/{name}", tags=["operator"])
 

@@ -9,8 +9,7 @@ from time import monotonic
 from sqlalchemy import Connection
 
 from rollout_api.core.errors import FieldError, NotFoundError, TaskSourceError
-from rollout_api.core.groups import GroupVerdicts
-from rollout_api.core.task_lines import InvalidTask, NumberedTask, refuse_duplicate
+from rollout_api.core.task_lines import Entry, NumberedTask, refuse_duplicate
 from rollout_api.services.hub import Hub
 from rollout_api.services.live import LiveProgress, total_tokens
 from rollout_api.services.task_source import next_chunk, read_entries
@@ -18,29 +17,11 @@ from rollout_api.store import job_rows, job_views, loading
 from rollout_api.store.database import Database
 from rollout_api.store.job_rows import JobRow
 from rollout_api.store.job_views import RecordPage
-from rollout_crds.rolloutjob import JobProgress
-from rollout_crds.wire import JobState, JobSubmission, RolloutSummary
+from rollout_crds.control import GatewayJob, JobState, JobSubmission, LoadedJob
+from rollout_crds.progress import JobProgress
+from rollout_crds.result import RolloutSummary
 
 UNITS_PER_CHUNK = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedJob:
-    """What became of a submission."""
-
-    groups: int
-    rollouts: int
-    invalid_tasks: list[InvalidTask]
-
-
-@dataclass(frozen=True, slots=True)
-class JobView:
-    """How a job stands."""
-
-    progress: JobProgress
-    complete: bool
-    verdicts: GroupVerdicts
-    invalid_tasks: list[InvalidTask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +86,7 @@ class Jobs:
         while await self._database.write(lambda tx: loading.purge_some(tx, uid)):
             pass
 
-    async def view(self, uid: str) -> JobView:
+    async def view(self, uid: str) -> GatewayJob:
         """Tell how a job stands.
 
         Raises:
@@ -179,19 +160,21 @@ class Jobs:
         await self._database.write(lambda tx: loading.finish_loading(tx, uid))
         await self.resume_cancelling()
 
-    async def _store_chunk(self, uid: str, entries: list[NumberedTask | InvalidTask]) -> None:
+    async def _store_chunk(self, uid: str, entries: list[Entry]) -> None:
         await self._database.write(lambda tx: loading.load_chunk(tx, uid, entries, self._clock()))
 
-    def _view(self, connection: Connection, uid: str) -> JobView | None:
+    def _view(self, connection: Connection, uid: str) -> GatewayJob | None:
         job = job_rows.find_job(connection, uid)
         progress = self._progress(connection, uid)
         if job is None or progress is None:
             return None
-        return JobView(
-            progress,
-            job.complete,
-            job_views.read_verdicts(connection, job),
-            job_views.read_invalid_tasks(connection, uid),
+        verdicts = job_views.read_verdicts(connection, job)
+        return GatewayJob(
+            progress=progress,
+            complete=job.complete,
+            usable_groups=verdicts.usable,
+            failed_groups=verdicts.failed,
+            invalid_tasks=job_views.read_invalid_tasks(connection, uid),
         )
 
     def _progress(self, connection: Connection, uid: str) -> JobProgress | None:
@@ -219,7 +202,7 @@ def _loaded(connection: Connection, uid: str) -> LoadedJob:
     if job is None:
         raise _unknown(uid)
     invalid = job_views.read_invalid_tasks(connection, uid)
-    return LoadedJob(job.groups, job.rollouts, invalid)
+    return LoadedJob(groups=job.groups, rollouts=job.rollouts, invalid_tasks=invalid)
 
 
 def _no_valid_task(loaded: LoadedJob) -> TaskSourceError:

@@ -3,7 +3,7 @@
 from rollout_api.core.errors import NotFoundError
 from rollout_api.store import llm_pools
 from rollout_api.store.database import Database
-from rollout_crds.wire import LLMPoolRegistration
+from rollout_crds.control import LLMPoolRegistration
 
 
 class LLMPools:

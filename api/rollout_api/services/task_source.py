@@ -7,18 +7,12 @@ from typing import BinaryIO, cast
 import fsspec
 
 from rollout_api.core.errors import FieldError, TaskSourceError
-from rollout_api.core.task_lines import (
-    LONGEST_LINE_BYTES,
-    InvalidTask,
-    NumberedTask,
-    parse_lines,
-)
+from rollout_api.core.task_lines import Entry, NumberedTask, parse_lines
 from rollout_crds.rolloutjob import TaskSource
+from rollout_crds.taskfile import MAX_LINE_BYTES
 
-Entries = Iterator[NumberedTask | InvalidTask]
 
-
-def read_entries(source: TaskSource) -> Entries:
+def read_entries(source: TaskSource) -> Iterator[Entry]:
     """Yield the entries of a task source; blocks, so call it in a thread.
 
     Raises:
@@ -29,12 +23,12 @@ def read_entries(source: TaskSource) -> Entries:
     return _read_uri(source.uri or "")
 
 
-def next_chunk(entries: Entries, size: int) -> list[NumberedTask | InvalidTask]:
+def next_chunk(entries: Iterator[Entry], size: int) -> list[Entry]:
     """Take the next entries; empty at the end."""
     return list(islice(entries, size))
 
 
-def _read_uri(uri: str) -> Entries:
+def _read_uri(uri: str) -> Iterator[Entry]:
     try:
         with fsspec.open(uri, "rb") as file:
             yield from parse_lines(enumerate(_lines(cast(BinaryIO, file)), start=1))
@@ -48,8 +42,8 @@ def _read_uri(uri: str) -> Entries:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield lines; what is beyond the longest allowed length is read but not kept."""
-    while line := file.readline(LONGEST_LINE_BYTES + 1):
+    while line := file.readline(MAX_LINE_BYTES + 1):
         whole = line
-        while len(line) > LONGEST_LINE_BYTES and not line.endswith(b"\n"):
-            line = file.readline(LONGEST_LINE_BYTES + 1)
+        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES + 1)
         yield whole

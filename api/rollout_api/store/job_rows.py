@@ -18,8 +18,8 @@ from rollout_api.store.units import (
     wake_workers,
 )
 from rollout_api.store.writer import Transaction
+from rollout_crds.control import JobState
 from rollout_crds.result import Outcome, Stage
-from rollout_crds.wire import JobState
 
 MOST_CANCELLED_AT_ONCE = 200
 

@@ -10,7 +10,6 @@ from rollout_api.core.groups import GroupTally, GroupVerdicts, judge_groups
 from rollout_api.core.ids import work_id
 from rollout_api.core.progress import JobTotals, Tokens, count_progress
 from rollout_api.core.summaries import summarise
-from rollout_api.core.task_lines import InvalidTask
 from rollout_api.core.units import Unit, UnitState
 from rollout_api.store.job_rows import JobRow
 from rollout_api.store.schema import (
@@ -22,9 +21,10 @@ from rollout_api.store.schema import (
     units,
 )
 from rollout_api.store.units import to_unit
-from rollout_crds.result import Failure, Outcome, Stage
-from rollout_crds.rolloutjob import JobProgress
-from rollout_crds.wire import LeaseProgress, RolloutSummary
+from rollout_crds.progress import JobProgress
+from rollout_crds.result import Failure, Outcome, RolloutSummary, Stage
+from rollout_crds.taskfile import TaskLineError
+from rollout_crds.wire import LeaseProgress
 
 
 def read_progress(connection: Connection, job: JobRow, running: Tokens) -> JobProgress:
@@ -68,14 +68,17 @@ def read_verdicts(connection: Connection, job: JobRow) -> GroupVerdicts:
     return judge_groups(tallies, job.minimum_usable)
 
 
-def read_invalid_tasks(connection: Connection, job_uid: str) -> list[InvalidTask]:
+def read_invalid_tasks(connection: Connection, job_uid: str) -> tuple[TaskLineError, ...]:
     """The tasks that were refused, by line."""
     statement = (
         select(invalid_tasks.c.line, invalid_tasks.c.field, invalid_tasks.c.message)
         .where(invalid_tasks.c.job_uid == job_uid)
         .order_by(invalid_tasks.c.line)
     )
-    return [InvalidTask(*row) for row in connection.execute(statement)]
+    return tuple(
+        TaskLineError(line=row.line, field=row.field, message=row.message)
+        for row in connection.execute(statement)
+    )
 
 
 def leased_runs(connection: Connection, job_uid: str) -> dict[str, int]:

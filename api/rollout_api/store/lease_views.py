@@ -10,8 +10,9 @@ from rollout_api.core.compression import decompress
 from rollout_api.core.units import Unit
 from rollout_api.store.queue import Claim
 from rollout_api.store.schema import groups, jobs, rollouts, tasks, trajectories, units
+from rollout_crds.control import LLMPoolRegistration
 from rollout_crds.result import Stage
-from rollout_crds.wire import LLMBackend, LLMPoolRegistration
+from rollout_crds.wire import LLMBackend
 
 
 def read_leases(connection: Connection, claims: Sequence[Claim], lease_seconds: float) -> list[str]:

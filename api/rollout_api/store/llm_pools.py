@@ -4,7 +4,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from rollout_api.store.schema import llm_pools
 from rollout_api.store.writer import Transaction
-from rollout_crds.wire import LLMPoolRegistration
+from rollout_crds.control import LLMPoolRegistration
 
 
 def pool_key(namespace: str, name: str) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from rollout_api.core.compression import compress
 from rollout_api.core.ids import group_id, rollout_id, work_id
-from rollout_api.core.task_lines import InvalidTask, NumberedTask
+from rollout_api.core.task_lines import Entry, NumberedTask
 from rollout_api.core.units import UnitState
 from rollout_api.store.job_rows import JobRow, find_job
 from rollout_api.store.llm_pools import pool_key
@@ -28,14 +28,12 @@ from rollout_api.store.schema import (
 )
 from rollout_api.store.units import wake_workers
 from rollout_api.store.writer import Transaction
+from rollout_crds.control import JobSubmission
 from rollout_crds.result import Stage
-from rollout_crds.rolloutjob import TaskSource
-from rollout_crds.wire import JobSubmission
+from rollout_crds.taskfile import TaskLineError
 
 MOST_INVALID_TASKS_KEPT = 1000
 MOST_PURGED_AT_ONCE = 500
-WITHOUT_TASKS = TaskSource(uri="gateway:")
-"""Stands for the tasks in the specs that leases carry."""
 
 
 def begin_job(tx: Transaction, submission: JobSubmission, now: float) -> JobRow:
@@ -45,14 +43,13 @@ def begin_job(tx: Transaction, submission: JobSubmission, now: float) -> JobRow:
         return known
     spec = submission.spec
     namespace = submission.namespace
-    stored = spec.model_copy(update={"tasks": WITHOUT_TASKS})
     tx.connection.execute(
         insert(jobs),
         {
             "uid": submission.uid,
             "namespace": namespace,
             "name": submission.name,
-            "spec": stored.model_dump_json(by_alias=True),
+            "spec": spec.model_dump_json(by_alias=True, exclude={"tasks"}),
             "llm_pool": pool_key(namespace, spec.llm.pool_ref.name),
             "pool": pool_key(namespace, spec.pool_ref.name) if spec.pool_ref else None,
             "samples": spec.samples_per_task,
@@ -82,15 +79,13 @@ def known_task_ids(connection: Connection, job_uid: str) -> set[str]:
     return set(connection.execute(statement).scalars())
 
 
-def load_chunk(
-    tx: Transaction, job_uid: str, entries: Sequence[NumberedTask | InvalidTask], now: float
-) -> None:
+def load_chunk(tx: Transaction, job_uid: str, entries: Sequence[Entry], now: float) -> None:
     """Store the next entries of the task source, and that they have been read."""
     job = find_job(tx.connection, job_uid)
     if job is None or not entries:
         return
     valid = [entry for entry in entries if isinstance(entry, NumberedTask)]
-    invalid = [entry for entry in entries if isinstance(entry, InvalidTask)]
+    invalid = [entry for entry in entries if isinstance(entry, TaskLineError)]
     _insert_invalid(tx, job, invalid)
     rows = _Rows(job, now)
     for entry in valid:
@@ -221,7 +216,7 @@ class _Rows:
         }
 
 
-def _insert_invalid(tx: Transaction, job: JobRow, invalid: Sequence[InvalidTask]) -> None:
+def _insert_invalid(tx: Transaction, job: JobRow, invalid: Sequence[TaskLineError]) -> None:
     room = max(0, MOST_INVALID_TASKS_KEPT - job.invalid_tasks)
     rows = [
         {

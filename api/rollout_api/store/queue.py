@@ -38,14 +38,9 @@ from rollout_api.store.units import (
     wake_workers,
 )
 from rollout_api.store.writer import Transaction
+from rollout_crds.control import LLMPoolRegistration
 from rollout_crds.result import Stage
-from rollout_crds.wire import (
-    Heartbeat,
-    LeaseRequest,
-    LLMPoolRegistration,
-    Revocation,
-    WorkerHello,
-)
+from rollout_crds.wire import Heartbeat, LeaseRequest, Revocation, WorkerHello
 
 MOST_AT_ONCE = 500
 

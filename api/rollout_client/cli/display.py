@@ -11,7 +11,7 @@ from rollout_client.cli.tables import duration
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from rollout_crds.rolloutjob import StageCounters
+    from rollout_crds.progress import StageCounters
 
 _LINE_SECONDS = 5.0
 _REPEAT_SECONDS = 60.0

@@ -9,8 +9,9 @@ from rollout_client.cli.recorder import RecordFile
 from rollout_client.client import AsyncRolloutClient
 from rollout_client.errors import NotFound
 from rollout_crds.llmpool import LLMPool
+from rollout_crds.progress import JobProgress
 from rollout_crds.reasons import ConditionType
-from rollout_crds.rolloutjob import JobProgress, RolloutJob
+from rollout_crds.rolloutjob import RolloutJob
 
 _POLL_SECONDS = 0.5
 _PAGE_SIZE = 50

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from rollout_client.cli.tables import duration
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.meta import Condition
+from rollout_crds.progress import JobProgress, StageCounters
 from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.rolloutjob import JobProgress, RolloutJob, StageCounters
+from rollout_crds.rolloutjob import RolloutJob
 
 WINDOW_SECONDS = 15.0
 _ENOUGH_FOR_ETA = 3

@@ -4,7 +4,7 @@ from importlib.metadata import entry_points
 
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.task import Task
 from rollout_stages.errors import StageError
 from rollout_stages.handlers.protocol import Problem, TaskHandler
@@ -32,7 +32,7 @@ def find(name: str) -> TaskHandler:
     return handler
 
 
-def check_task(handler: TaskHandler, task: Task, spec: RolloutJobSpec) -> None:
+def check_task(handler: TaskHandler, task: Task, spec: RolloutSpec) -> None:
     """Refuse a task that cannot be run or graded.
 
     Raises:

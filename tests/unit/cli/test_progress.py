@@ -10,7 +10,8 @@ from rollout_client.cli.display import LineDisplay, rendered
 from rollout_client.cli.progress import History, Rates, View, status_line, waiting_for
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.meta import Condition
-from rollout_crds.rolloutjob import JobProgress, RolloutJob, StageCounters, StagesCounters
+from rollout_crds.progress import JobProgress, StageCounters, StagesCounters
+from rollout_crds.rolloutjob import RolloutJob
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

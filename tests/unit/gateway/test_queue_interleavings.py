@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, select
-from tests.contract.gateway.samples import SUCCESS, failed, spec
 
 from rollout_api.core.completions import prepare
 from rollout_api.core.errors import LeaseLostError
@@ -21,16 +20,11 @@ from rollout_api.store.llm_pools import register_llm_pool
 from rollout_api.store.queue import Claim
 from rollout_api.store.schema import records, units
 from rollout_api.store.writer import Transaction
+from rollout_crds.control import JobState, JobSubmission, LLMPoolRegistration
 from rollout_crds.result import Stage
 from rollout_crds.task import Task
-from rollout_crds.wire import (
-    Completion,
-    JobState,
-    JobSubmission,
-    LeaseRequest,
-    LLMPoolRegistration,
-    WorkerHello,
-)
+from rollout_crds.wire import Completion, LeaseRequest, WorkerHello
+from tests.contract.gateway.samples import SUCCESS, failed, spec
 
 SAMPLES, GROUPS = 2, 2
 LEASE_SECONDS = 15.0

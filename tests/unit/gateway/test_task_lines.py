@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_api.core.ids import group_id, rollout_id
-from rollout_api.core.task_lines import (
-    LONGEST_LINE_BYTES,
-    InvalidTask,
-    NumberedTask,
-    parse_lines,
-    refuse_duplicate,
-)
+from rollout_api.core.task_lines import NumberedTask, parse_lines, refuse_duplicate
+from rollout_crds.taskfile import MAX_LINE_BYTES, TaskLineError
 
 VALID = st.builds(
     lambda name: json.dumps({"id": name, "instruction": "x"}).encode(), st.sampled_from("abc")
@@ -29,12 +24,12 @@ def test_every_line_is_a_task_a_report_or_blank(lines: list[bytes]) -> None:
     assert [e.line for e in entries] == [n for n, text in enumerate(lines, 1) if text.strip()]
     ids = [e.task.id for e in entries if isinstance(e, NumberedTask)]
     assert len(ids) == len(set(ids))
-    assert all(e.message for e in entries if isinstance(e, InvalidTask))
+    assert all(e.message for e in entries if isinstance(e, TaskLineError))
 
 
 def test_a_line_that_is_too_long_is_reported() -> None:
-    (entry,) = parse_lines([(7, b"x" * (LONGEST_LINE_BYTES + 1))])
-    assert isinstance(entry, InvalidTask)
+    (entry,) = parse_lines([(7, b"x" * (MAX_LINE_BYTES + 1))])
+    assert isinstance(entry, TaskLineError)
     assert entry.line == 7
 
 

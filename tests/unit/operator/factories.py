@@ -5,13 +5,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 from typing import Any
 
+from rollout_crds.control import GatewayJob
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.pod import Pod, PodStatus
+from rollout_crds.progress import JobProgress, StageCounters, StagesCounters
 from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.rolloutjob import JobProgress, RolloutJob, StageCounters, StagesCounters
+from rollout_crds.rolloutjob import RolloutJob
 from rollout_crds.rolloutpool import RolloutPool
 from rollout_operator.conditions import Fact, find, merge
-from rollout_operator.observed import GatewayJob, JobObserved
+from rollout_operator.observed import JobObserved
 from rollout_operator.plan import FINALIZER, Owner, Plan, PurgeJob, SetJobState, SubmitJob
 from rollout_operator.pods import Site
 
@@ -90,7 +92,7 @@ def gateway_job(
 ) -> GatewayJob:
     run = StageCounters(done=finished, queued=total - finished)
     return GatewayJob(
-        JobProgress(
+        progress=JobProgress(
             groups=total, rollouts=total, finished=finished, stages=StagesCounters(run=run)
         ),
         complete=complete,
@@ -130,7 +132,7 @@ def after(
             case PurgeJob():
                 known = None
             case SetJobState(_, state) if state.cancelled and known is not None:
-                known = replace(known, complete=True)
+                known = known.model_copy(update={"complete": True})
             case _:
                 pass
     deleted = {pod.metadata.name for pod in plan.delete_pods}

@@ -1,7 +1,6 @@
 """A cluster, a gateway and a probe in memory, for tests of the code around the plans."""
 
 import asyncio
-from dataclasses import replace
 
 from rollout_crds.resources import ChangedObject
 from rollout_operator.cache import key_of
@@ -131,7 +130,7 @@ class FakeGateway:
         self._check()
         self.states.append((uid, state))
         if state.cancelled:
-            self.jobs[uid] = replace(self.jobs[uid], complete=True)
+            self.jobs[uid] = self.jobs[uid].model_copy(update={"complete": True})
 
     async def purge(self, uid):
         self._check()

@@ -2,6 +2,14 @@
 
 from dataclasses import replace
 
+from rollout_crds.control import JobState
+from rollout_crds.reasons import ConditionType, Reason
+from rollout_crds.taskfile import TaskLineError
+from rollout_operator.conditions import find
+from rollout_operator.observed import JobObserved, Refusal
+from rollout_operator.plan import FINALIZER, PurgeJob, SetJobState, SubmitJob
+from rollout_operator.plan_job import POLL_SECONDS, plan_job
+from rollout_operator.pods import stage_pods
 from tests.unit.operator.factories import (
     NOW,
     SITE,
@@ -14,14 +22,6 @@ from tests.unit.operator.factories import (
     settle,
     status_of,
 )
-
-from rollout_crds.reasons import ConditionType, Reason
-from rollout_crds.wire import JobState
-from rollout_operator.conditions import find
-from rollout_operator.observed import InvalidTask, JobObserved, Refusal
-from rollout_operator.plan import FINALIZER, PurgeJob, SetJobState, SubmitJob
-from rollout_operator.plan_job import POLL_SECONDS, plan_job
-from rollout_operator.pods import stage_pods
 
 ACCEPTED, SUCCEEDED = ConditionType.ACCEPTED, ConditionType.SUCCEEDED
 PROGRESSING, STAGES_READY = ConditionType.PROGRESSING, ConditionType.STAGES_READY
@@ -247,8 +247,10 @@ def test_an_invalid_spec_is_not_tried_again_until_it_changes():
 
 
 def test_refused_tasks_are_named_while_the_others_go_on():
-    tasks = tuple(InvalidTask(line, "prompt", "Field required") for line in range(1, 8))
-    known = replace(gateway_job(), invalid_tasks=tasks)
+    tasks = tuple(
+        TaskLineError(line=line, field="prompt", message="Field required") for line in range(1, 8)
+    )
+    known = gateway_job().model_copy(update={"invalid_tasks": tasks})
     job, _, _ = settle(make_job(), observed(gateway_job=known))
     condition = find(job.status.conditions, ACCEPTED)
     assert (condition.status, condition.reason) == ("True", "SomeTasksInvalid")
