@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_stages.blobs import FsspecBlobStore
 from rollout_stages.sandboxes import NodeSandboxes
 from tests.support.engine import Engine, cached, tiny_engine
@@ -21,11 +21,10 @@ def image() -> str:
 
 
 @pytest.fixture
-def spec(image: str) -> RolloutJobSpec:
+def spec(image: str) -> RolloutSpec:
     """A job for the coding handler."""
-    return RolloutJobSpec.model_validate(
+    return RolloutSpec.model_validate(
         {
-            "tasks": {"uri": "file:///unused"},
             "handler": "code",
             "agent": {"tools": ["bash", "ipython"]},
             "llm": {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.wire import PreparedEnvironment
 from rollout_stages.errors import StageError
 from rollout_stages.sandboxes import NodeSandboxes
@@ -10,7 +10,7 @@ from rollout_stages.sandboxes import NodeSandboxes
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(120)]
 
 
-async def prepared(sandboxes: NodeSandboxes, spec: RolloutJobSpec) -> PreparedEnvironment:
+async def prepared(sandboxes: NodeSandboxes, spec: RolloutSpec) -> PreparedEnvironment:
     bare = PreparedEnvironment(image=spec.sandbox.image)
     async with sandboxes.fork(bare, spec.sandbox) as sandbox:
         await sandbox.write("kept.txt", b"base", 0o644)
@@ -19,7 +19,7 @@ async def prepared(sandboxes: NodeSandboxes, spec: RolloutJobSpec) -> PreparedEn
 
 
 async def test_grader_sees_the_agents_files_and_not_what_it_removed_or_did_elsewhere(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
     async with sandboxes.fork(environment, spec.sandbox) as agent:
@@ -36,7 +36,7 @@ async def test_grader_sees_the_agents_files_and_not_what_it_removed_or_did_elsew
 
 
 async def test_forks_of_one_environment_do_not_see_each_other(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
     async with (
@@ -48,7 +48,7 @@ async def test_forks_of_one_environment_do_not_see_each_other(
 
 
 async def test_artefact_that_was_not_made_is_left_out(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
     async with sandboxes.fork(environment, spec.sandbox) as agent:
@@ -60,7 +60,7 @@ async def test_artefact_that_was_not_made_is_left_out(
 
 
 async def test_artefact_that_cannot_be_carried_is_the_agents_fault(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
     async with sandboxes.fork(environment, spec.sandbox) as agent:
@@ -72,7 +72,7 @@ async def test_artefact_that_cannot_be_carried_is_the_agents_fault(
 
 
 async def test_sandbox_that_dies_is_no_fault_of_the_agent(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
     async with sandboxes.fork(environment, spec.sandbox) as agent:
@@ -83,7 +83,7 @@ async def test_sandbox_that_dies_is_no_fault_of_the_agent(
 
 
 async def test_limits_of_the_job_hold_for_tools(
-    sandboxes: NodeSandboxes, spec: RolloutJobSpec
+    sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     resources = spec.sandbox.resources.model_copy(
         update={"output_kibibytes": 1, "action_timeout_seconds": 2}

@@ -6,7 +6,7 @@ import pytest
 
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.result import Stage
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.task import Task
 from rollout_crds.trajectory import provenance_issues, segments
 from rollout_crds.wire import InitDone, LLMBackend, RunDone
@@ -56,7 +56,7 @@ class Pipeline:
 
     def __init__(
         self,
-        spec: RolloutJobSpec,
+        spec: RolloutSpec,
         sandboxes: NodeSandboxes,
         blobs: FsspecBlobStore,
         engine: Engine,
@@ -97,7 +97,7 @@ class Pipeline:
 
 @pytest.fixture
 async def pipeline(
-    spec: RolloutJobSpec,
+    spec: RolloutSpec,
     sandboxes: NodeSandboxes,
     blobs: FsspecBlobStore,
     tiny_engine: Engine,
@@ -108,7 +108,7 @@ async def pipeline(
     await built.engines.aclose()
 
 
-def demonstrate(spec: RolloutJobSpec) -> RolloutJobSpec:
+def demonstrate(spec: RolloutSpec) -> RolloutSpec:
     agent = spec.agent.model_copy(update={"decoding": "demonstration"})
     return spec.model_copy(update={"agent": agent})
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rollout_crds.result import Stage
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.task import Task
 from rollout_crds.wire import Lease
 from tests.unit.stages.leases import lease
@@ -115,7 +115,7 @@ async def test_idle_worker_is_small(stage: Stage, gateway: Gateway, tmp_path: Pa
 
 @pytest.mark.sandbox
 async def test_terminated_worker_hands_back_and_leaves_nothing(
-    gateway: Gateway, tmp_path: Path, spec: RolloutJobSpec
+    gateway: Gateway, tmp_path: Path, spec: RolloutSpec
 ) -> None:
     gateway.waiting = [lease(Stage.INIT, SLEEPY, spec)]
     process = await start(Stage.INIT, gateway, tmp_path)
@@ -142,7 +142,7 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 @pytest.mark.sandbox
 async def test_missing_image_is_reported_with_its_remedy(
-    gateway: Gateway, tmp_path: Path, spec: RolloutJobSpec
+    gateway: Gateway, tmp_path: Path, spec: RolloutSpec
 ) -> None:
     sandbox = spec.sandbox.model_copy(update={"image": "no-such-image"})
     gateway.waiting = [lease(Stage.INIT, SLEEPY, spec.model_copy(update={"sandbox": sandbox}))]

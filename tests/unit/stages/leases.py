@@ -4,17 +4,16 @@ import asyncio
 from typing import Any
 
 from rollout_crds.result import Stage
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutSpec
 from rollout_crds.task import Task
 from rollout_crds.wire import Lease
 from rollout_stages.work import Work
 
 
-def job_spec(**changes: Any) -> RolloutJobSpec:
+def job_spec(**changes: Any) -> RolloutSpec:
     """A small job; `changes` replace top-level fields."""
-    return RolloutJobSpec.model_validate(
+    return RolloutSpec.model_validate(
         {
-            "tasks": {"uri": "file:///unused"},
             "handler": "code",
             "llm": {"poolRef": {"name": "pool"}},
             "sandbox": {"image": "/image"},
@@ -23,7 +22,7 @@ def job_spec(**changes: Any) -> RolloutJobSpec:
     )
 
 
-def lease(stage: Stage, task: Task, spec: RolloutJobSpec, **fields: Any) -> Lease:
+def lease(stage: Stage, task: Task, spec: RolloutSpec, **fields: Any) -> Lease:
     """A lease of one unit of work."""
     return Lease(
         work_id=fields.pop("work_id", f"{stage}:g1-0"),
