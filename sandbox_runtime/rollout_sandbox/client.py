@@ -5,14 +5,12 @@ several times faster than a general client: the path of each tool call.
 """
 
 import asyncio
-import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
 
 from .errors import TOOL_ERRORS, SandboxDied, SandboxError
+from .server.messages import decode
 from .server.types import ErrorBody
 
 _HEADER_LIMIT = 64 * 1024
@@ -34,30 +32,23 @@ class SandboxClient:
         self._idle: list[_Connection] = []
 
     async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes = b"",
-        timeout_seconds: float,
+        self, path: str, message: bytes = b"", content: bytes = b"", *, timeout_seconds: float
     ) -> bytes:
-        """Send a request and return the body of the answer.
+        """Send a message, and content after it, and return the body of the answer.
 
         Raises:
             ToolError: the server refused the request.
             SandboxDied: the connection broke, or no answer came in time.
         """
-        target = f"{path}?{urlencode(query)}" if query else path
         try:
             async with asyncio.timeout(timeout_seconds):
-                status, answer = await self._exchange(method, target, body)
+                status, answer = await self._exchange(path, message, content)
         except TimeoutError as error:
-            message = f"{method} {path}: the server did not answer in {timeout_seconds:g} s"
-            raise SandboxDied(message) from error
+            problem = f"{path}: the server did not answer in {timeout_seconds:g} s"
+            raise SandboxDied(problem) from error
         except (OSError, EOFError) as error:
-            message = f"{method} {path}: the connection to the server broke: {error!r}"
-            raise SandboxDied(message) from error
+            problem = f"{path}: the connection to the server broke: {error!r}"
+            raise SandboxDied(problem) from error
         if status >= 300:
             raise error_of(status, answer)
         return answer
@@ -71,11 +62,13 @@ class SandboxClient:
             os.close(self._directory)
             self._directory = -1
 
-    async def _exchange(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+    async def _exchange(self, path: str, message: bytes, content: bytes) -> tuple[int, bytes]:
         connection = self._idle.pop() if self._idle else await self._connect()
         done = False
         try:
-            connection.writer.write(request_head(method, target, len(body)) + body)
+            length = len(message) + 1 + len(content)
+            connection.writer.write(request_head(path, length) + message + b"\n")
+            connection.writer.write(content)
             await connection.writer.drain()
             answer = await _read_answer(connection.reader)
             done = True
@@ -96,9 +89,9 @@ async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return status, await reader.readexactly(length)
 
 
-def request_head(method: str, target: str, length: int) -> bytes:
+def request_head(path: str, length: int) -> bytes:
     """Return the head of a request."""
-    lines = (f"{method} {target} HTTP/1.1", "host: sandbox", f"content-length: {length}", "", "")
+    lines = (f"POST {path} HTTP/1.1", "host: sandbox", f"content-length: {length}", "", "")
     return "\r\n".join(lines).encode()
 
 
@@ -118,7 +111,7 @@ def parse_head(head: bytes) -> tuple[int, int]:
 def error_of(status: int, body: bytes) -> SandboxError:
     """Return the error that an answer stands for."""
     try:
-        parsed = ErrorBody.model_validate(json.loads(body))
+        parsed = decode(ErrorBody, body)
         return TOOL_ERRORS[parsed.error](parsed.message)
     except (ValueError, KeyError):
         text = body[:256].decode(errors="replace")

@@ -29,6 +29,7 @@ from .ports import RUN_MOUNT, RUNTIME_MOUNT, Entry, Place, SandboxBackend, Sandb
 from .probe import apptainer_program, choose, make_backend, probe
 from .runtime import ensure_runtime
 from .sandbox import Sandbox
+from .server.messages import encode
 from .server.types import ServerConfig
 from .trees import remove_tree
 
@@ -200,14 +201,12 @@ def server_command(spec: SandboxSpec, inherited: Inherited) -> list[str]:
         open_files=limits.open_files,
     )
     python = [f"{RUNTIME_MOUNT}/bin/python3", "-I", "-X", "utf8"]
-    return [*python, "-m", "rollout_sandbox.server", config.model_dump_json()]
+    return [*python, "-m", "rollout_sandbox.server", encode(config).decode()]
 
 
 async def _ready(instance: Instance, client: SandboxClient) -> None:
     """Wait for the first answer; the request waits in the socket's queue until it can be read."""
-    answer = asyncio.ensure_future(
-        client.request("GET", "/v1/health", timeout_seconds=_START_SECONDS)
-    )
+    answer = asyncio.ensure_future(client.request("/v1/health", timeout_seconds=_START_SECONDS))
     ended = asyncio.ensure_future(instance.wait())
     try:
         await asyncio.wait({answer, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,12 +1,9 @@
 """One running sandbox, as its user sees it: the tools, the hand-over of its state, and the end."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
-
-from pydantic import BaseModel
 
 from .client import SandboxClient
 from .errors import SandboxDied
@@ -15,11 +12,19 @@ from .layers import LayerStore
 from .ports import Limits
 from .server.bash.types import BashRequest, BashResult
 from .server.command.types import CommandRequest, CommandResult
-from .server.files.types import ExportRequest, Listing
+from .server.files.types import (
+    ExportRequest,
+    ImportRequest,
+    Listing,
+    ListRequest,
+    ReadRequest,
+    WriteRequest,
+)
 from .server.ipython.types import IPythonRequest, IPythonResult
-from .server.types import Health, Strict
+from .server.messages import decode, encode
+from .server.types import Health
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 
 # The server ends a command that is out of time within some seconds; only then is it taken for dead.
 _ANSWER_GRACE_SECONDS = 20.0
@@ -83,8 +88,7 @@ class Sandbox:
             PathRefused: it is not a regular file, or may not be read.
             TooLarge: it holds more than `max_bytes` or the transfer limit.
         """
-        query = {"path": path} | ({} if max_bytes is None else {"max_bytes": str(max_bytes)})
-        return await self._call("GET", "/v1/files/content", _FILE_SECONDS, query=query)
+        return await self._call("/v1/files/read", ReadRequest(path, max_bytes), _FILE_SECONDS)
 
     async def write(
         self, path: str, content: bytes, *, mode: int = 0o644, parents: bool = True
@@ -95,13 +99,12 @@ class Sandbox:
             PathNotFound: the directory is missing and `parents` is false.
             PathRefused: permission is denied.
         """
-        query = {"path": path, "mode": str(mode), "parents": str(parents).lower()}
-        await self._call("PUT", "/v1/files/content", _FILE_SECONDS, query=query, body=content)
+        request = WriteRequest(path, mode, parents)
+        await self._call("/v1/files/write", request, _FILE_SECONDS, content)
 
     async def list(self, path: str) -> Listing:
         """Return a directory's entries."""
-        data = await self._call("GET", "/v1/files/list", _FILE_SECONDS, query={"path": path})
-        return Listing.model_validate_json(data)
+        return await self._post("/v1/files/list", ListRequest(path), Listing, _FILE_SECONDS)
 
     async def export(self, paths: Sequence[str], *, max_bytes: int | None = None) -> bytes:
         """Return a tar of the paths. Its content is the agent's: only `import_` may unpack it.
@@ -110,8 +113,8 @@ class Sandbox:
             PathNotFound: a path does not exist.
             TooLarge: the content is over `max_bytes` or the transfer limit.
         """
-        body = ExportRequest(paths=[*paths], max_bytes=max_bytes).model_dump_json().encode()
-        return await self._call("POST", "/v1/files/export", _FILE_SECONDS, body=body)
+        request = ExportRequest([*paths], max_bytes)
+        return await self._call("/v1/files/export", request, _FILE_SECONDS)
 
     async def import_(self, archive: bytes, paths: Sequence[str]) -> None:
         """Unpack an export of `paths` inside the sandbox.
@@ -120,13 +123,11 @@ class Sandbox:
             PathRefused: a member lies outside `paths` or would be written through a symlink.
             InvalidRequest: the archive is damaged.
         """
-        query = {"paths": json.dumps([*paths])}
-        await self._call("POST", "/v1/files/import", _FILE_SECONDS, query=query, body=archive)
+        await self._call("/v1/files/import", ImportRequest([*paths]), _FILE_SECONDS, archive)
 
     async def health(self) -> Health:
         """Return the versions of what runs inside."""
-        data = await self._call("GET", "/v1/health", _FILE_SECONDS)
-        return Health.model_validate_json(data)
+        return decode(Health, await self._call("/v1/health", None, _FILE_SECONDS))
 
     async def commit(self) -> str:
         """End the sandbox and store what it changed as a layer; return the layer's digest."""
@@ -146,25 +147,18 @@ class Sandbox:
         limit = self._limits.action_seconds
         return min(timeout_seconds or limit, limit) + _ANSWER_GRACE_SECONDS
 
-    async def _post(self, path: str, request: Strict, kind: type[M], seconds: float) -> M:
-        body = request.model_dump_json().encode()
-        return kind.model_validate_json(await self._call("POST", path, seconds, body=body))
+    async def _post(self, path: str, request: object, kind: type[M], seconds: float) -> M:
+        return decode(kind, await self._call(path, request, seconds))
 
     async def _call(
-        self,
-        method: str,
-        path: str,
-        seconds: float,
-        *,
-        query: dict[str, str] | None = None,
-        body: bytes = b"",
+        self, path: str, request: object, seconds: float, content: bytes = b""
     ) -> bytes:
         if self._instance.ended:
             message = f"sandbox {self.id} has ended{self._instance.last_words()}"
             raise SandboxDied(message)
         try:
             return await self._client.request(
-                method, path, query=query, body=body, timeout_seconds=seconds
+                path, encode(request), content, timeout_seconds=seconds
             )
         except SandboxDied as error:
             message = f"sandbox {self.id}: {error}{self._instance.last_words()}"

@@ -9,15 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 # What the in-sandbox server imports.
-ROOTS = (
-    "starlette",
-    "uvicorn",
-    "httptools",
-    "pydantic",
-    "ptyprocess",
-    "jupyter-client",
-    "ipykernel",
-)
+ROOTS = ("ptyprocess", "jupyter-client", "ipykernel")
 # Optional at run time for the kernel, large, and only for attaching a debugger.
 LEFT_OUT = frozenset({"debugpy"})
 

@@ -2,76 +2,90 @@
 
 As process 1 of its PID namespace it gets no signal that it has no handler for, not even SIGKILL,
 from anything in the sandbox; and being not dumpable, it can't be traced or read through `/proc`.
+
+Plain threads and the standard library: an event loop and a web framework would triple the time and
+the memory that each sandbox takes before its first command.
 """
 
-import asyncio
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import traceback
 
-import uvicorn
-
-from .app import create_app
+from .app import App, make_context
+from .http import Connection
+from .messages import decode
 from .privileges import shed
 from .processes import Reaper, process_table
+from .refusals import Refusal
 from .types import ServerConfig
+from .watches import Watches
 
-_REAP_SECONDS = 5.0
-# The host keeps connections open for the sandbox's life.
-_NEVER_SECONDS = 10**8
-
-
-class _Server(uvicorn.Server):
-    """A server that installs no signal handlers."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+_TICK_SECONDS = 1.0
+_STACK_BYTES = 512 * 1024
 
 
 def _end_with_the_worker(lifeline: int) -> None:
-    """Wait, in a thread so that nothing can delay it, until the worker lets go or is gone."""
-    while os.read(lifeline, 1):
-        continue
-    os._exit(0)
+    """End when the worker lets go or is gone."""
+    if not os.read(lifeline, 1):
+        os._exit(0)
 
 
-async def _reap_orphans() -> None:
-    reaper = Reaper()
+def _serve(app: App, connection: Connection) -> None:
+    """Answer the requests of one connection until the host closes it."""
     while True:
-        await asyncio.sleep(_REAP_SECONDS)
-        reaper.scan(process_table(), os.getpid())
+        try:
+            connection.answer(app.handle(connection.receive()))
+        except Refusal as refusal:
+            connection.refuse(refusal)
+        except (EOFError, OSError):
+            return
+        except Exception as error:
+            traceback.print_exc()
+            connection.fail(f"{type(error).__name__}: {error}")
 
 
-async def _serve(config: ServerConfig) -> None:
-    reaping = asyncio.create_task(_reap_orphans())
-    listener = socket.socket(fileno=config.socket_fd)
-    listener.set_inheritable(False)
-    app = create_app(config, dict(os.environ))
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=_NEVER_SECONDS,
-    )
-    await _Server(settings).serve(sockets=[listener])
-    reaping.cancel()
+def _accept(app: App, listener: socket.socket, content_bytes: int) -> None:
+    peer, _ = listener.accept()
+    connection = Connection(peer, content_bytes)
+    threading.Thread(target=_serve, args=(app, connection), daemon=True).start()
+
+
+def _watch_children(watches: Watches) -> None:
+    """Wake the loop when a process has ended, to reap the orphans among them."""
+    woken, waking = os.pipe()
+    for end in (woken, waking):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    reaper = Reaper()
+
+    def note() -> None:
+        os.read(woken, 4096)
+        watches.wake()
+
+    watches.add(woken, note)
+    watches.tick_with(lambda: reaper.scan(process_table(), os.getpid()), _TICK_SECONDS)
 
 
 def main() -> None:
     """Serve; the only argument is a `ServerConfig` as JSON."""
-    config = ServerConfig.model_validate_json(sys.argv[1])
+    config = decode(ServerConfig, sys.argv[1].encode())
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     shed()
     os.set_inheritable(config.lifeline_fd, False)
-    threading.Thread(target=_end_with_the_worker, args=(config.lifeline_fd,), daemon=True).start()
     os.chdir("/")
-    asyncio.run(_serve(config))
+    threading.stack_size(_STACK_BYTES)
+    watches = Watches()
+    watches.add(config.lifeline_fd, lambda: _end_with_the_worker(config.lifeline_fd))
+    _watch_children(watches)
+    listener = socket.socket(fileno=config.socket_fd)
+    listener.set_inheritable(False)
+    app = App(make_context(config, dict(os.environ), watches))
+    watches.add(listener.fileno(), lambda: _accept(app, listener, config.transfer_bytes))
+    watches.run()
 
 
 if __name__ == "__main__":

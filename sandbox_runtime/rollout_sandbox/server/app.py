@@ -1,50 +1,83 @@
-"""Puts the tools together into one application."""
+"""From a request's path to the tool that answers it; a tool is imported when it is first asked for.
 
-import platform
+What no sandbox of a job uses (Jupyter, tar) thus costs none of them start time or memory.
+"""
+
 import resource
-from importlib.metadata import version
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from .bash.controller import BashController
-from .bash.routes import routes as bash_routes
-from .command.controller import CommandController
-from .command.routes import routes as command_routes
-from .files.controller import FilesController
-from .files.routes import routes as file_routes
-from .http import model, refused
-from .ipython.controller import IPythonController
-from .ipython.routes import routes as ipython_routes
+from .http import Request
+from .messages import decode
 from .programs import find_bash, tool_environment
-from .refusals import Refusal
+from .refusals import Code, Refusal
 from .types import Health, ServerConfig
+from .watches import Watches
+
+TOOLS = ("bash", "command", "files", "ipython")
 
 
-def create_app(config: ServerConfig, own_env: dict[str, str]) -> Starlette:
-    """Return the application; `own_env` is the environment the image gave to the server."""
+class Action(NamedTuple):
+    """One thing a tool does: `run(message, content)` returns a message, bytes or None."""
 
-    async def health(_: Request) -> Response:
-        return model(_health(config, own_env))
-
-    return Starlette(
-        routes=[
-            Route("/v1/health", health, methods=["GET"]),
-            *bash_routes(BashController(config, own_env)),
-            *command_routes(CommandController(config, own_env)),
-            *ipython_routes(IPythonController(config, own_env)),
-            *file_routes(FilesController(config), config.transfer_bytes),
-        ],
-        exception_handlers={Refusal: refused},
-    )
+    kind: type[Any]
+    run: Callable[[Any, memoryview], object]
 
 
-def _health(config: ServerConfig, own_env: dict[str, str]) -> Health:
-    return Health(
-        python=platform.python_version(),
-        bash=find_bash(tool_environment(own_env, config.env)),
-        ipykernel=version("ipykernel"),
-        rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    )
+class Context(NamedTuple):
+    """What every tool is made of."""
+
+    config: ServerConfig
+    env: dict[str, str]
+    """The tools' environment."""
+    watches: Watches
+
+
+class App:
+    """All tools of one sandbox. Called by one thread per connection."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._tools: dict[str, dict[str, Action]] = {}
+        self._importing = threading.Lock()
+
+    def handle(self, request: Request) -> object:
+        """Answer a request.
+
+        Raises:
+            Refusal: the request was understood and refused.
+        """
+        _, version, tool, *rest = [*request.path.split("/"), "", "", ""]
+        if (version, tool) == ("v1", "health"):
+            return self._health()
+        action = self._actions(tool).get(rest[0]) if version == "v1" and tool in TOOLS else None
+        if action is None:
+            raise Refusal(Code.INVALID_REQUEST, f"there is no {request.path}")
+        try:
+            message = decode(action.kind, request.message)
+        except ValueError as error:
+            raise Refusal(Code.INVALID_REQUEST, str(error)) from error
+        return action.run(message, request.content)
+
+    def _actions(self, tool: str) -> dict[str, Action]:
+        if tool not in self._tools:
+            with self._importing:
+                if tool not in self._tools:
+                    module = import_module(f".{tool}.actions", __package__)
+                    self._tools[tool] = module.actions(self._context)
+        return self._tools[tool]
+
+    def _health(self) -> Health:
+        return Health(
+            python=".".join(map(str, sys.version_info[:3])),
+            bash=find_bash(self._context.env),
+            rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+
+def make_context(config: ServerConfig, own_env: dict[str, str], watches: Watches) -> Context:
+    """Return the tools' context; `own_env` is the environment the image gave to the server."""
+    return Context(config, tool_environment(own_env, config.env), watches)

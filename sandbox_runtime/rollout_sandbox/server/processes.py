@@ -3,12 +3,10 @@
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """One line of the process table."""
 
     pid: int
@@ -29,13 +27,14 @@ def parse_stat(text: str) -> Process:
     return Process(int(pid), state, int(parent), int(group), int(session))
 
 
-def process_table(proc: Path = Path("/proc")) -> list[Process]:
+def process_table(proc: str = "/proc") -> list[Process]:
     """Return all processes that can be seen now."""
     table: list[Process] = []
     for entry in os.listdir(proc):  # noqa: PTH208 - hot: no Path object per process
         if entry.isdigit():
             try:
-                table.append(parse_stat((proc / entry / "stat").read_text(errors="replace")))
+                with open(f"{proc}/{entry}/stat", errors="replace") as stat:  # noqa: PTH123
+                    table.append(parse_stat(stat.read()))
             except OSError:
                 continue
     return table
@@ -82,8 +81,12 @@ class Reaper:
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
-    def scan(self, table: Iterable[Process], me: int) -> None:
-        """Reap what was a zombie child of `me` at the last scan and still is."""
+    def scan(self, table: Iterable[Process], me: int) -> bool:
+        """Reap what was a zombie child of `me` at the last scan and still is.
+
+        Returns:
+            Whether another scan is due.
+        """
         zombies = {p.pid for p in table if p.parent == me and p.state == "Z"}
         for pid in zombies & self._seen:
             try:
@@ -91,3 +94,4 @@ class Reaper:
             except ChildProcessError:
                 continue
         self._seen = zombies
+        return bool(zombies)

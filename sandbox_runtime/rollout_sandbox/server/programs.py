@@ -1,8 +1,6 @@
 """How the tools start programs: environment, rlimits and the shell to use."""
 
 import os
-import shutil
-from pathlib import Path
 
 from .types import ServerConfig
 
@@ -30,7 +28,8 @@ def tool_environment(own: dict[str, str], configured: dict[str, str]) -> dict[st
 
 def find_bash(env: dict[str, str]) -> str:
     """Return the image's bash, or the runtime's own where the image has none."""
-    return shutil.which("bash", path=env.get("PATH")) or _OWN_BASH
+    candidates = (f"{place}/bash" for place in env.get("PATH", "").split(":") if place)
+    return next((path for path in candidates if os.access(path, os.X_OK)), _OWN_BASH)
 
 
 def limited(config: ServerConfig, argv: list[str]) -> list[str]:
@@ -54,10 +53,15 @@ def limited(config: ServerConfig, argv: list[str]) -> list[str]:
     return [_OWN_BASH, "-c", script, *argv]
 
 
+def time_limit(config: ServerConfig, wanted_seconds: float | None) -> float:
+    """Return the seconds an action may take: what is asked for, up to the sandbox's limit."""
+    return min(wanted_seconds or config.action_seconds, config.action_seconds)
+
+
 def working_directory(config: ServerConfig) -> str:
     """Make the working directory if it is missing, and return it (`/` where it can't be made)."""
     try:
-        Path(config.workdir).mkdir(parents=True, exist_ok=True)
+        os.makedirs(config.workdir, exist_ok=True)  # noqa: PTH103 - pathlib is not loaded here
     except OSError:
         return "/"
     return config.workdir if os.access(config.workdir, os.X_OK) else "/"

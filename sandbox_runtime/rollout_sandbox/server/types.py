@@ -1,15 +1,9 @@
 """What the server is told at its start and says about itself."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from .messages import Annotated, NamedTuple, positive
 
 
-class Strict(BaseModel):
-    """Base of all messages: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ServerConfig(Strict):
+class ServerConfig(NamedTuple):
     """The server's only argument, as JSON."""
 
     socket_fd: int
@@ -18,24 +12,23 @@ class ServerConfig(Strict):
     workdir: str
     run_dir: str
     env: dict[str, str]
-    action_seconds: float = Field(gt=0)
-    output_bytes: int = Field(gt=0)
-    transfer_bytes: int = Field(gt=0)
+    action_seconds: Annotated[float, positive]
+    output_bytes: Annotated[int, positive]
+    transfer_bytes: Annotated[int, positive]
     memory_bytes: int | None = None
     processes: int | None = None
     open_files: int | None = None
 
 
-class Health(Strict):
-    """Answer of `GET /v1/health`."""
+class Health(NamedTuple):
+    """Answer of `/v1/health`."""
 
     python: str
     bash: str
-    ipykernel: str
     rss_bytes: int
 
 
-class ErrorBody(Strict):
+class ErrorBody(NamedTuple):
     """Body of every answer that is not 2xx."""
 
     error: str

@@ -1,11 +1,11 @@
 """Keeps one persistent shell and replaces it when a command ends it."""
 
-import asyncio
-from pathlib import Path
+import threading
 
 from ..output import OutputBuffer
-from ..programs import find_bash, limited, tool_environment, working_directory
+from ..programs import find_bash, limited, time_limit, working_directory
 from ..types import ServerConfig
+from ..watches import Watches
 from .shell import Shell
 from .types import BashRequest, BashResult
 
@@ -13,23 +13,28 @@ from .types import BashRequest, BashResult
 class BashController:
     """The bash tool; commands of concurrent callers run one after another."""
 
-    def __init__(self, config: ServerConfig, own_env: dict[str, str]) -> None:
+    def __init__(self, config: ServerConfig, env: dict[str, str], watches: Watches) -> None:
         self._config = config
-        self._env = tool_environment(own_env, config.env)
-        self._turn = asyncio.Lock()
+        self._env = env
+        self._watches = watches
+        self._turn = threading.Lock()
         self._shell: Shell | None = None
 
-    async def run(self, request: BashRequest) -> BashResult:
+    def run(self, request: BashRequest) -> BashResult:
         """Run a command in the shell as earlier commands left it."""
-        async with self._turn:
+        with self._turn:
             shell = self._shell or self._start()
+            self._watches.remove(shell.fd)
             output = OutputBuffer(self._config.output_bytes)
-            limit = min(request.timeout_seconds or float("inf"), self._config.action_seconds)
-            done = await shell.run(request.command, limit, output)
+            background = shell.take_background()
+            limit = time_limit(self._config, request.timeout_seconds)
+            done = shell.run(request.command, limit, output)
             exit_code = done.exit_code
-            if not done.shell_alive:
+            if done.shell_alive:
+                self._watches.add(shell.fd, lambda: self._drain(shell))
+            else:
                 self._shell = None
-                status = await shell.close()
+                status = shell.close()
                 exit_code = None if done.timed_out else status
             return BashResult(
                 output=output.text(),
@@ -37,17 +42,33 @@ class BashController:
                 timed_out=done.timed_out,
                 cut_bytes=output.cut_bytes,
                 shell_restarted=not done.shell_alive,
+                background=background,
             )
 
-    async def restart(self) -> None:
+    def restart(self) -> None:
         """Throw the shell away; the next command starts a new one."""
-        async with self._turn:
+        with self._turn:
             if self._shell is not None:
                 shell, self._shell = self._shell, None
-                await shell.close()
+                self._watches.remove(shell.fd)
+                shell.close()
+
+    def _drain(self, shell: Shell) -> None:
+        """Between commands, take what background jobs print, so that none waits for a reader."""
+        if self._turn.acquire(blocking=False):
+            try:
+                if shell is self._shell and not shell.drain():
+                    self._watches.remove(shell.fd)
+            finally:
+                self._turn.release()
 
     def _start(self) -> Shell:
         argv = limited(self._config, [find_bash(self._env)])
-        cwd = working_directory(self._config)
-        self._shell = Shell(argv, cwd, self._env, Path(self._config.run_dir))
+        self._shell = Shell(
+            argv,
+            working_directory(self._config),
+            self._env,
+            self._config.run_dir,
+            self._config.output_bytes,
+        )
         return self._shell

@@ -10,16 +10,17 @@ counts.
 """
 
 import re
-import shlex
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..output import OutputBuffer
 
 SETUP = b" PS1= PS2=; unset HISTFILE PROMPT_COMMAND; __rollout_status() { return $1; }\n"
 
 
-@dataclass(frozen=True)
-class Frame:
+_ANY_END = re.compile("\x1e[0-9a-f]{32}\x1e[0-9]{1,3}\x1e")
+
+
+class Frame(NamedTuple):
     """The marks of one command."""
 
     nonce: str
@@ -37,22 +38,28 @@ class Frame:
         """Return the input that runs the text of the file `script` between the marks."""
         first, second = self._halves()
         start = (
-            f"IFS= builtin read -rd '' __rollout_command <{shlex.quote(script)} || :; "
+            f"IFS= builtin read -rd '' __rollout_command <'{script}' || :; "
             f"builtin printf '\\036%s%s\\036<' {first} {second} >/dev/tty; "
-            f"PROMPT_COMMAND={shlex.quote(self._print_end())}; "
+            f'PROMPT_COMMAND="{self._print_end(escaped=True)}"; '
             f"__rollout_status {last_status}"
         )
         run = 'builtin eval "$__rollout_command"'
         return f" {{ {start}; }} 2>/dev/null; {run}; {self._print_end()}\n".encode()
 
-    def _print_end(self) -> str:
+    def _print_end(self, *, escaped: bool = False) -> str:
         first, second = self._halves()
-        mark = f"builtin printf '\\036%s%s\\036%d\\036' {first} {second} $?"
+        status = "\\$?" if escaped else "$?"
+        mark = f"builtin printf '\\036%s%s\\036%d\\036' {first} {second} {status}"
         return f"{{ {mark} >/dev/tty; }} 2>/dev/null"
 
     def _halves(self) -> tuple[str, str]:
         middle = len(self.nonce) // 2
         return self.nonce[:middle], self.nonce[middle:]
+
+
+def without_marks(text: str) -> str:
+    """Return what was printed between two commands without the marks of the first."""
+    return _ANY_END.sub("", text)
 
 
 class Scanner:
@@ -66,12 +73,15 @@ class Scanner:
         self._pending = b""
         self._begun = False
         self.exit_code: int | None = None
+        self.rest = b""
+        """What came after the end mark."""
 
     def feed(self, data: bytes) -> bool:
         """Take a piece; return True once the end mark was seen."""
         self._pending += data
         if match := self._end.search(self._pending):
             self.exit_code = int(match[1])
+            self.rest = self._pending[match.end() :]
             self._keep(self._pending[: match.start()], final=True)
             return True
         self._keep(self._pending, final=False)

@@ -1,18 +1,16 @@
 """Messages of the bash tool."""
 
-from pydantic import Field
-
-from ..types import Strict
+from ..messages import Annotated, NamedTuple, positive
 
 
-class BashRequest(Strict):
+class BashRequest(NamedTuple):
     """Run one command, of any number of lines, in the persistent shell."""
 
     command: str
-    timeout_seconds: float | None = Field(default=None, gt=0)
+    timeout_seconds: Annotated[float | None, positive] = None
 
 
-class BashResult(Strict):
+class BashResult(NamedTuple):
     """What the command printed and how it ended."""
 
     output: str
@@ -22,3 +20,9 @@ class BashResult(Strict):
     cut_bytes: int = 0
     shell_restarted: bool = False
     """The command ended or replaced the shell: directory, variables and jobs are lost."""
+    background: str = ""
+    """What jobs in the background printed since the last command, and the shell's notes on them."""
+
+
+class BashRestart(NamedTuple):
+    """Throw the shell away; the next command starts a new one."""

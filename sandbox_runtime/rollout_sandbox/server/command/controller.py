@@ -5,40 +5,33 @@ persistent shell. When its time is over, or it has ended, all that it left behin
 group or below is killed.
 """
 
-import asyncio
-from asyncio.subprocess import DEVNULL, STDOUT, Process
+from subprocess import DEVNULL, STDOUT, Popen
 
 from ..output import OutputBuffer
 from ..processes import group_and_descendants, kill_all, process_table
-from ..programs import find_bash, limited, tool_environment, working_directory
+from ..programs import find_bash, limited, time_limit, working_directory
 from ..refusals import Code, Refusal
 from ..types import ServerConfig
-from .pipe import Pipe
+from .pump import Pump
 from .types import CommandRequest, CommandResult
 
 
 class CommandController:
     """The command tool; any number of commands may run at once."""
 
-    def __init__(self, config: ServerConfig, own_env: dict[str, str]) -> None:
+    def __init__(self, config: ServerConfig, env: dict[str, str]) -> None:
         self._config = config
-        self._env = tool_environment(own_env, config.env)
+        self._env = env
 
-    async def run(self, request: CommandRequest) -> CommandResult:
+    def run(self, request: CommandRequest) -> CommandResult:
         """Run a script to its end or to its time-out."""
         output = OutputBuffer(self._config.output_bytes)
-        limit = min(request.timeout_seconds or float("inf"), self._config.action_seconds)
-        with Pipe(output) as pipe:
-            process = await self._start(request, pipe.write_end)
-            pipe.close_write_end()
-            timed_out = False
-            try:
-                async with asyncio.timeout(limit):
-                    await process.wait()
-            except TimeoutError:
-                timed_out = True
+        with Pump(output) as pump:
+            process = self._start(request, pump.write_end)
+            limit = time_limit(self._config, request.timeout_seconds)
+            timed_out = not pump.until_ended(process, limit)
             kill_all(group_and_descendants(process_table(), process.pid))
-            status = await process.wait()
+            status = process.wait()
         return CommandResult(
             output=output.text(),
             exit_code=128 - status if status < 0 else status,
@@ -46,12 +39,12 @@ class CommandController:
             cut_bytes=output.cut_bytes,
         )
 
-    async def _start(self, request: CommandRequest, output: int) -> Process:
+    def _start(self, request: CommandRequest, output: int) -> "Popen[bytes]":
         env = {**self._env, **request.env}
         argv = limited(self._config, [find_bash(env), "-c", request.script])
         try:
-            return await asyncio.create_subprocess_exec(
-                *argv,
+            return Popen(
+                argv,
                 cwd=request.cwd or working_directory(self._config),
                 env=env,
                 stdin=DEVNULL,

@@ -1,20 +1,18 @@
 """Messages of the command tool."""
 
-from pydantic import Field
-
-from ..types import Strict
+from ..messages import Annotated, NamedTuple, positive
 
 
-class CommandRequest(Strict):
+class CommandRequest(NamedTuple):
     """Run a bash script in a process of its own, apart from the persistent shell."""
 
     script: str
     cwd: str | None = None
-    env: dict[str, str] = Field(default_factory=dict)
-    timeout_seconds: float | None = Field(default=None, gt=0)
+    env: dict[str, str] = {}  # noqa: RUF012 - never changed
+    timeout_seconds: Annotated[float | None, positive] = None
 
 
-class CommandResult(Strict):
+class CommandResult(NamedTuple):
     """What the script printed (both streams as they came) and how it ended."""
 
     output: str

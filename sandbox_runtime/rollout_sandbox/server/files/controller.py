@@ -9,7 +9,15 @@ from typing import Literal
 from ..refusals import Code, Refusal
 from ..types import ServerConfig
 from .archive import open_regular, pack, unpack
-from .types import ExportRequest, Listed, Listing, ListQuery, ReadQuery, WriteQuery
+from .types import (
+    ExportRequest,
+    ImportRequest,
+    Listed,
+    Listing,
+    ListRequest,
+    ReadRequest,
+    WriteRequest,
+)
 
 
 class FilesController:
@@ -18,52 +26,52 @@ class FilesController:
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
 
-    def read(self, query: ReadQuery) -> bytes:
+    def read(self, request: ReadRequest) -> bytes:
         """Return a file's content.
 
         Raises:
             Refusal: missing, not a regular file, not readable, or larger than the limit.
         """
-        limit = self._limit(query.max_bytes)
-        with open_regular(self._resolve(query.path)) as source:
+        limit = self._limit(request.max_bytes)
+        with open_regular(self._resolve(request.path)) as source:
             data = source.read(limit + 1)
         if len(data) > limit:
-            raise Refusal(Code.TOO_LARGE, f"{query.path} holds more than {limit} bytes")
+            raise Refusal(Code.TOO_LARGE, f"{request.path} holds more than {limit} bytes")
         return data
 
-    def write(self, query: WriteQuery, content: bytes) -> None:
+    def write(self, request: WriteRequest, content: memoryview) -> None:
         """Replace a file's content in one step.
 
         Raises:
             Refusal: the directory is missing and `parents` is false, or permission is denied.
         """
-        path = self._resolve(query.path)
+        path = self._resolve(request.path)
         scratch = path.with_name(f".{path.name}.{os.getpid()}-{id(content):x}")
         try:
-            if query.parents:
+            if request.parents:
                 path.parent.mkdir(parents=True, exist_ok=True)
             scratch.write_bytes(content)
-            scratch.chmod(query.mode)
+            scratch.chmod(request.mode)
             scratch.replace(path)
         except FileNotFoundError as error:
             raise Refusal(Code.PATH_NOT_FOUND, f"{path.parent}: no such directory") from error
         except OSError as error:
             scratch.unlink(missing_ok=True)
-            raise Refusal(Code.PATH_REFUSED, f"{query.path}: {error.strerror}") from error
+            raise Refusal(Code.PATH_REFUSED, f"{request.path}: {error.strerror}") from error
 
-    def list_directory(self, query: ListQuery) -> Listing:
+    def list_directory(self, request: ListRequest) -> Listing:
         """Return a directory's entries.
 
         Raises:
             Refusal: missing, not a directory, or not readable.
         """
-        path = self._resolve(query.path)
+        path = self._resolve(request.path)
         try:
             entries = sorted(path.iterdir())
         except FileNotFoundError as error:
-            raise Refusal(Code.PATH_NOT_FOUND, f"{query.path}: no such directory") from error
+            raise Refusal(Code.PATH_NOT_FOUND, f"{request.path}: no such directory") from error
         except OSError as error:
-            raise Refusal(Code.PATH_REFUSED, f"{query.path}: {error.strerror}") from error
+            raise Refusal(Code.PATH_REFUSED, f"{request.path}: {error.strerror}") from error
         return Listing(entries=[_listed(entry) for entry in entries])
 
     def export(self, request: ExportRequest) -> bytes:
@@ -73,10 +81,10 @@ class FilesController:
         pack(paths, target, self._limit(request.max_bytes))
         return target.getvalue()
 
-    def unpack(self, archive: bytes, paths: list[str]) -> None:
-        """Unpack an export of `paths`."""
+    def unpack(self, request: ImportRequest, archive: memoryview) -> None:
+        """Unpack an export of the request's paths."""
         try:
-            unpack(io.BytesIO(archive), [str(self._resolve(path)) for path in paths])
+            unpack(io.BytesIO(archive), [str(self._resolve(path)) for path in request.paths])
         except OSError as error:
             raise Refusal(Code.PATH_REFUSED, f"{error.filename}: {error.strerror}") from error
 

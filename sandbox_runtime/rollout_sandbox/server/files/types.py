@@ -1,34 +1,36 @@
-"""Messages of the file tool; contents travel as raw bodies."""
+"""Messages of the file tool; contents travel as raw bytes."""
 
 from typing import Literal
 
-from pydantic import Field
+from ..messages import Annotated, NamedTuple, nonempty, positive
 
-from ..types import Strict
+Paths = Annotated[list[str], nonempty]
+Path = Annotated[str, nonempty]
+Limit = Annotated[int | None, positive]
 
 
-class ReadQuery(Strict):
+class ReadRequest(NamedTuple):
     """Read a regular file."""
 
-    path: str = Field(min_length=1)
-    max_bytes: int | None = Field(default=None, gt=0)
+    path: Path
+    max_bytes: Limit = None
 
 
-class WriteQuery(Strict):
-    """Replace a file by the body of the request."""
+class WriteRequest(NamedTuple):
+    """Replace a file by the content of the request."""
 
-    path: str = Field(min_length=1)
-    mode: int = Field(default=0o644, ge=0, le=0o7777)
+    path: Path
+    mode: int = 0o644
     parents: bool = True
 
 
-class ListQuery(Strict):
+class ListRequest(NamedTuple):
     """List a directory."""
 
-    path: str = Field(min_length=1)
+    path: Path
 
 
-class Listed(Strict):
+class Listed(NamedTuple):
     """One entry of a directory."""
 
     name: str
@@ -37,21 +39,20 @@ class Listed(Strict):
     mode: int
 
 
-class Listing(Strict):
-    """Answer to `ListQuery`, by name."""
+class Listing(NamedTuple):
+    """Answer to `ListRequest`, by name."""
 
     entries: list[Listed]
 
 
-class ExportRequest(Strict):
-    """Archive the paths with all below them; the answer's body is a tar."""
+class ExportRequest(NamedTuple):
+    """Archive the paths with all below them; the answer is a tar."""
 
-    paths: list[str] = Field(min_length=1, max_length=1000)
-    max_bytes: int | None = Field(default=None, gt=0)
+    paths: Paths
+    max_bytes: Limit = None
 
 
-class ImportQuery(Strict):
-    """Unpack the body, a tar made by an export; members outside `paths` are refused."""
+class ImportRequest(NamedTuple):
+    """Unpack the content, a tar made by an export of `paths`; other members are refused."""
 
-    paths: str = Field(min_length=1)
-    """JSON list of the absolute paths that the export declared."""
+    paths: Paths

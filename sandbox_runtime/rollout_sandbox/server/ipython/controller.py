@@ -2,23 +2,21 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from ..programs import limited, tool_environment, working_directory
+from ..programs import limited, time_limit, working_directory
 from ..types import ServerConfig
+from .kernel import Kernel
 from .render import Rendering
 from .types import IPythonRequest, IPythonResult
-
-if TYPE_CHECKING:
-    from .kernel import Kernel
 
 
 class IPythonController:
     """The IPython tool; cells of concurrent callers run one after another."""
 
-    def __init__(self, config: ServerConfig, own_env: dict[str, str]) -> None:
+    def __init__(self, config: ServerConfig, env: dict[str, str]) -> None:
         self._config = config
-        self._env = tool_environment(own_env, config.env)
+        self._env = env
         self._turn = asyncio.Lock()
         self._kernel: Kernel | None = None
 
@@ -27,7 +25,7 @@ class IPythonController:
         async with self._turn:
             kernel = self._kernel or await self._start()
             rendering = Rendering(self._config.output_bytes)
-            limit = min(request.timeout_seconds or float("inf"), self._config.action_seconds)
+            limit = time_limit(self._config, request.timeout_seconds)
             status: Literal["ok", "error", "timed_out", "died"]
             try:
                 finished = await kernel.execute(request.code, limit, rendering.add)
@@ -52,10 +50,7 @@ class IPythonController:
                 kernel, self._kernel = self._kernel, None
                 await kernel.close()
 
-    async def _start(self) -> "Kernel":
-        # Imported at the first cell: it takes longer than all the rest of the server.
-        from .kernel import Kernel
-
+    async def _start(self) -> Kernel:
         self._kernel = await Kernel.start(
             lambda argv: limited(self._config, argv),
             working_directory(self._config),
