@@ -15,8 +15,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from rollout_api.core import errors
-from rollout_api.core.errors import FieldError, GatewayError
+from rollout_api.core.errors import GatewayError
 from rollout_api.store.errors import DatabaseUnavailableError
+from rollout_crds.validation import FieldError
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -82,6 +82,12 @@ class ResourceModel(BaseModel):
 
 
 class DataModel(BaseModel):
-    """Part of a message or a record: snake_case in JSON, unknown fields refused, immutable."""
+    """Part of a message or a record: snake_case in JSON, unknown fields refused, immutable.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    Parts of resources inside it, such as a spec or a job's progress, keep their camelCase. Numbers
+    are finite, for JSON has no others.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )

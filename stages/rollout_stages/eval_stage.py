@@ -3,12 +3,19 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pydantic import ValidationError
+
+from rollout_crds.reasons import FailureReason
+from rollout_crds.result import Boundary
 from rollout_crds.wire import EvalDone, Lease
+from rollout_stages.errors import Verdict, Verdicts, boundary
 from rollout_stages.handlers.protocol import ScoringContext, TaskHandler
 from rollout_stages.handlers.registry import check_task, find
 from rollout_stages.init_stage import write_files
 from rollout_stages.ports import BlobStore, Sandbox, Sandboxes
 from rollout_stages.work import Work
+
+_SCORE: Verdicts = {ValidationError: Verdict(FailureReason.GRADER_FAILED, retryable=False)}
 
 
 class EvalStage:
@@ -38,11 +45,12 @@ class EvalStage:
                 untouched=lambda: self._fork(lease, handler, with_artifact=False),
             )
         )
-        return EvalDone(
-            reward=score.reward,
-            reward_components=dict(score.components),
-            details=dict(score.details),
-        )
+        async with boundary(Boundary.TASK, _SCORE, "use the grader's score"):
+            return EvalDone(
+                reward=score.reward,
+                reward_components=dict(score.components),
+                details=dict(score.details),
+            )
 
     @asynccontextmanager
     async def _fork(

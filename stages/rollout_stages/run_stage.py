@@ -1,6 +1,5 @@
 """RUN: fork the prepared environment, let the agent work in it, keep what it said and made."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rollout_crds.reasons import FailureReason
@@ -8,7 +7,7 @@ from rollout_crds.result import Boundary
 from rollout_crds.trajectory import Message, StopReason
 from rollout_crds.wire import LLMBackend, PreparedEnvironment, RunArtifact, RunDone
 from rollout_stages.agent import Agent, Script
-from rollout_stages.errors import Verdict, boundary
+from rollout_stages.errors import Verdict, Verdicts, boundary
 from rollout_stages.handlers.protocol import TaskHandler
 from rollout_stages.handlers.registry import find
 from rollout_stages.model import ModelSettings, RecordedModel
@@ -18,7 +17,7 @@ from rollout_stages.tokens.conversation import ChatTokenizer, TokenizerUnusable
 from rollout_stages.tools import ToolBox, schemas
 from rollout_stages.work import Work
 
-_TOKENIZER: Mapping[type[Exception], Verdict] = {
+_TOKENIZER: Verdicts = {
     TokenizerUnusable: Verdict(FailureReason.TOKENIZER_UNUSABLE, retryable=False)
 }
 

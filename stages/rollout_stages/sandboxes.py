@@ -6,7 +6,7 @@ worker stays small.
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -19,27 +19,27 @@ from rollout_sandbox.manager import SandboxManager
 from rollout_sandbox.ports import RUNTIME_MOUNT, Limits, SandboxSpec
 from rollout_sandbox.sandbox import Sandbox as RuntimeSandbox
 from rollout_stages.blobs import FsspecBlobStore
-from rollout_stages.errors import StageError, Verdict, boundary
+from rollout_stages.errors import StageError, Verdict, Verdicts, boundary
 from rollout_stages.names import image_reference
 from rollout_stages.ports import CommandResult, Sandbox
 
 _DIED = Verdict(FailureReason.SANDBOX_DIED, retryable=True)
 _UNAVAILABLE = Verdict(FailureReason.SANDBOX_UNAVAILABLE, retryable=True)
-_USE: Mapping[type[Exception], Verdict] = {
+_USE: Verdicts = {
     errors.SandboxDied: _DIED,
     errors.InfrastructureError: _UNAVAILABLE,
 }
-_START: Mapping[type[Exception], Verdict] = {
+_START: Verdicts = {
     FileNotFoundError: Verdict(FailureReason.IMAGE_NOT_FOUND, retryable=False),
     errors.ImageNotFound: Verdict(FailureReason.IMAGE_NOT_FOUND, retryable=False),
     errors.LayerNotFound: Verdict(FailureReason.BLOB_UNAVAILABLE, retryable=True),
     errors.InfrastructureError: _UNAVAILABLE,
 }
-_TASK_FILES: Mapping[type[Exception], Verdict] = {
+_TASK_FILES: Verdicts = {
     errors.ToolError: Verdict(FailureReason.SETUP_FAILED, retryable=False),
     **_USE,
 }
-_ARTIFACT: Mapping[type[Exception], Verdict] = {
+_ARTIFACT: Verdicts = {
     errors.ToolError: Verdict(FailureReason.ARTIFACT_UNUSABLE, retryable=False, policy_error=True),
     **_USE,
 }

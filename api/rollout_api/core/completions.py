@@ -4,14 +4,15 @@ This costs in proportion to the trajectory, so it is done before the transaction
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isfinite
+
+from pydantic import ValidationError
 
 from rollout_api.core.compression import compress
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import InvalidInputError
 from rollout_crds.result import Stage
 from rollout_crds.trajectory import Trajectory, provenance_issues
+from rollout_crds.validation import FieldError, field_errors
 from rollout_crds.wire import (
     Completion,
     EvalDone,
@@ -46,15 +47,14 @@ class PreparedCompletion:
     trajectory: TrajectorySummary | None
 
 
-def prepare(completion: Completion) -> PreparedCompletion:
-    """Check a completion against its work id and derive what will be stored.
+def prepare(body: bytes) -> PreparedCompletion:
+    """Read a completion, check it against its work id and derive what will be stored.
 
     Raises:
-        InvalidInputError: The result does not belong to the stage of the work id, or has a number
-            that is not finite.
+        InvalidInputError: It is none, or its result does not belong to the stage of the work id.
     """
+    completion = _parse(body)
     _check_stage(completion.work_id, completion.result)
-    _check_finite(completion.result)
     trajectory = _trajectory(completion.result)
     rest = completion.result.model_dump_json(by_alias=True, exclude={"trajectory"})
     digest = hashlib.sha256(rest.encode())
@@ -65,26 +65,16 @@ def prepare(completion: Completion) -> PreparedCompletion:
     return PreparedCompletion(completion, digest.hexdigest(), _summarise(trajectory, text))
 
 
+def _parse(body: bytes) -> Completion:
+    try:
+        return Completion.model_validate_json(body)
+    except ValidationError as error:
+        msg = "not a completion"
+        raise InvalidInputError(msg, field_errors(error, Completion)) from error
+
+
 def _trajectory(result: StageResult) -> Trajectory | None:
     return result.trajectory if isinstance(result, RunDone | StageFailed) else None
-
-
-def _check_finite(result: StageResult) -> None:
-    """Refuse numbers that JSON can not carry on to the trainer."""
-    for field, values in _numbers(result):
-        if not all(map(isfinite, values)):
-            error = FieldError(field, "must be finite, not NaN or infinite")
-            msg = f"{field} must be finite"
-            raise InvalidInputError(msg, [error])
-
-
-def _numbers(result: StageResult) -> Iterator[tuple[str, Iterable[float]]]:
-    if isinstance(result, EvalDone):
-        yield "result.reward", (result.reward,)
-        yield "result.reward_components", result.reward_components.values()
-    trajectory = _trajectory(result)
-    for call in trajectory.calls if trajectory is not None else ():
-        yield f"result.trajectory.calls.{call.index}.output_logprobs", call.output_logprobs
 
 
 def _summarise(trajectory: Trajectory, text: bytes) -> TrajectorySummary:

@@ -10,15 +10,8 @@ GatewayError
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class FieldError:
-    """What is wrong with one field."""
-
-    field: str
-    message: str
+from rollout_crds.validation import FieldError
 
 
 class GatewayError(Exception):

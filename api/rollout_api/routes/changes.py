@@ -5,11 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import InvalidInputError
 from rollout_api.routes.dependencies import GatewayDependency
 from rollout_api.routes.raw_json import array, json_response
 from rollout_api.store.resources import Change
 from rollout_crds.resources import BY_KIND, Event
+from rollout_crds.validation import FieldError
 
 router = APIRouter(prefix="/v1", tags=["watch"])
 

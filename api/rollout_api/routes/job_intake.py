@@ -2,9 +2,10 @@
 
 from fastapi import APIRouter
 
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import InvalidInputError
 from rollout_api.routes.dependencies import GatewayDependency
 from rollout_crds.control import GatewayJob, JobState, JobSubmission, LoadedJob
+from rollout_crds.validation import FieldError
 
 router = APIRouter(prefix="/internal/v1/jobs/{uid}", tags=["operator"])
 

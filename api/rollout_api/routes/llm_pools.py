@@ -2,9 +2,10 @@
 
 from fastapi import APIRouter
 
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import InvalidInputError
 from rollout_api.routes.dependencies import GatewayDependency
 from rollout_crds.control import LLMPoolRegistration
+from rollout_crds.validation import FieldError
 
 router = APIRouter(prefix="/internal/v1/llmpools/{namespace}/{name}", tags=["operator"])
 

@@ -5,12 +5,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rollout_api.core.errors import FieldError, InvalidSpecError
-from rollout_api.problems import field_errors, in_words
+from rollout_api.core.errors import InvalidSpecError
+from rollout_api.problems import in_words
 from rollout_api.routes.dependencies import GatewayDependency, KindDependency, Namespace
 from rollout_api.routes.raw_json import array, json_response
 from rollout_crds.base import DnsLabel
 from rollout_crds.resources import Resource, ResourceKind
+from rollout_crds.validation import FieldError, field_errors, validate
 
 router = APIRouter(prefix="/v1", tags=["resources"])
 
@@ -110,9 +111,9 @@ def _version(if_match: str | None) -> str | None:
 
 def _parse(kind: ResourceKind, name: str, namespace: str | None, body: dict[str, Any]) -> Resource:
     try:
-        submitted = kind.model.model_validate({k: v for k, v in body.items() if k != "status"})
+        submitted = validate(kind.model, {k: v for k, v in body.items() if k != "status"})
     except ValidationError as error:
-        fields = field_errors(error)
+        fields = field_errors(error, kind.model)
         raise InvalidSpecError(in_words(fields), fields) from error
     wanted = {"name": name, "namespace": namespace or submitted.metadata.namespace}
     for field, value in wanted.items():

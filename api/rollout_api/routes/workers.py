@@ -2,9 +2,10 @@
 
 from fastapi import APIRouter, Request, Response
 
-from rollout_api.core.errors import FieldError, InvalidInputError
+from rollout_api.core.errors import InvalidInputError
 from rollout_api.routes.dependencies import GatewayDependency
 from rollout_api.routes.raw_json import array, json_response
+from rollout_crds.validation import FieldError
 from rollout_crds.wire import (
     Completion,
     Heartbeat,

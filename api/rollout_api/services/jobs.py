@@ -8,7 +8,7 @@ from time import monotonic
 
 from sqlalchemy import Connection
 
-from rollout_api.core.errors import FieldError, NotFoundError, TaskSourceError
+from rollout_api.core.errors import NotFoundError, TaskSourceError
 from rollout_api.core.task_lines import Entry, NumberedTask, refuse_duplicate
 from rollout_api.services.hub import Hub
 from rollout_api.services.live import LiveProgress, total_tokens
@@ -20,6 +20,7 @@ from rollout_api.store.job_views import RecordPage
 from rollout_crds.control import GatewayJob, JobState, JobSubmission, LoadedJob
 from rollout_crds.progress import JobProgress
 from rollout_crds.result import RolloutSummary
+from rollout_crds.validation import FieldError
 
 UNITS_PER_CHUNK = 2000
 

@@ -5,9 +5,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from pydantic import TypeAdapter
-
-from rollout_api.core.completions import PreparedCompletion, prepare
+from rollout_api.core.completions import prepare
 from rollout_api.services.hub import Hub
 from rollout_api.services.live import LiveProgress
 from rollout_api.store import queue
@@ -15,12 +13,10 @@ from rollout_api.store.database import Database
 from rollout_api.store.lease_views import read_leases
 from rollout_api.store.queue import Claim
 from rollout_api.store.writer import Topic
-from rollout_crds.wire import Completion, Heartbeat, HeartbeatReply, LeaseRequest, WorkerHello
+from rollout_crds.wire import Heartbeat, HeartbeatReply, LeaseRequest, WorkerHello
 
 LARGE_BODY_BYTES = 256 * 1024
 """Completions above this size are parsed in a thread, so that others need not wait."""
-
-_COMPLETION: TypeAdapter[Completion] = TypeAdapter(Completion)
 
 
 class Queue:
@@ -73,14 +69,13 @@ class Queue:
         """Store the end of a lease.
 
         Raises:
-            pydantic.ValidationError: The body is not a completion.
-            InvalidInputError: The result does not belong to the unit's stage.
+            InvalidInputError: The body is not a completion, or not one of the unit's stage.
             LeaseLostError: The worker does not hold the lease any more.
         """
         if len(body) > LARGE_BODY_BYTES:
-            prepared = await asyncio.to_thread(_parse, body)
+            prepared = await asyncio.to_thread(prepare, body)
         else:
-            prepared = _parse(body)
+            prepared = prepare(body)
         await self._database.write(lambda tx: queue.complete_unit(tx, prepared, self._clock()))
         self._live.forget(prepared.completion.work_id)
 
@@ -114,7 +109,3 @@ def _topics(request: LeaseRequest) -> tuple[Topic, ...]:
     kind, scope = ("job", request.job_uid) if request.job_uid else ("pool", request.pool)
     stage = request.stage.value
     return ("work", stage), ("work", stage, kind, scope or "")
-
-
-def _parse(body: bytes) -> PreparedCompletion:
-    return prepare(_COMPLETION.validate_json(body))

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rollout_api.core import resources as rules
-from rollout_api.core.errors import ConflictError, FieldError, InvalidSpecError, NotFoundError
+from rollout_api.core.errors import ConflictError, InvalidSpecError, NotFoundError
 from rollout_api.core.resources import Kept, Removed
 from rollout_api.services.hub import Hub
 from rollout_api.store import events, resources
@@ -19,6 +19,7 @@ from rollout_api.store.writer import Transaction
 from rollout_crds.reasons import ConditionType
 from rollout_crds.resources import BY_KIND, Event, Resource, ResourceKind
 from rollout_crds.rolloutjob import RolloutJob
+from rollout_crds.validation import FieldError, field_errors, validate
 
 
 class Resources:
@@ -212,13 +213,11 @@ def _explained(
 
 
 def _parse_status(kind: ResourceKind, status: dict[str, Any]) -> Any:
-    model = kind.model.model_fields["status"].annotation
+    model: Any = kind.model.model_fields["status"].annotation
     try:
-        return model.model_validate(status)  # type: ignore[union-attr]
+        return validate(model, status)
     except ValidationError as error:
-        fields = [
-            FieldError(".".join(["status", *map(str, item["loc"])]), item["msg"])
-            for item in error.errors(include_url=False, include_input=False)
-        ]
+        wrong = field_errors(error, model)
+        fields = [FieldError(f"status.{each.field}", each.message) for each in wrong]
         msg = f"invalid status of {kind.kind}"
         raise InvalidSpecError(msg, fields) from error

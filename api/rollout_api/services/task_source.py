@@ -6,10 +6,11 @@ from typing import BinaryIO, cast
 
 import fsspec
 
-from rollout_api.core.errors import FieldError, TaskSourceError
+from rollout_api.core.errors import TaskSourceError
 from rollout_api.core.task_lines import Entry, NumberedTask, parse_lines
 from rollout_crds.rolloutjob import TaskSource
 from rollout_crds.taskfile import MAX_LINE_BYTES
+from rollout_crds.validation import FieldError
 
 
 def read_entries(source: TaskSource) -> Iterator[Entry]:

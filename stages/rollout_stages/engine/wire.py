@@ -4,6 +4,7 @@
 token. Servers without it, or with it switched off, have `/v1/completions` with `return_token_ids`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -169,7 +170,11 @@ def _as_many(token_ids: tuple[int, ...], logprobs: list[Any]) -> tuple[float, ..
     if len(logprobs) != len(token_ids) or any(value is None for value in logprobs):
         msg = f"the answer has {len(logprobs)} log-probs for {len(token_ids)} tokens"
         raise UnusableAnswer(msg)
-    return tuple(float(value) for value in logprobs)
+    numbers = tuple(float(value) for value in logprobs)
+    if not all(map(math.isfinite, numbers)):
+        msg = "the answer has a log-prob that is not finite"
+        raise UnusableAnswer(msg)
+    return numbers
 
 
 _FINISH_REASONS: dict[object, Literal["stop", "length", "abort"]] = {

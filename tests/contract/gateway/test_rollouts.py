@@ -305,7 +305,7 @@ async def test_each_waiting_worker_gets_one_of_the_units_that_appear(worker: Wor
     [
         ("init", RUN_DONE, "result.kind"),
         ("init", failed("run"), "result.failure.stage"),
-        ("init", {"kind": "eval", "reward": "high"}, "result.eval.reward"),
+        ("init", {"kind": "eval", "reward": "high"}, "result.reward"),
         ("init", {"kind": "nothing"}, "result"),
     ],
 )

@@ -1,7 +1,9 @@
 """The engine's client against a server that behaves as told."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -177,12 +179,13 @@ async def test_refusal_carries_the_engines_words(server: Server) -> None:
         choice(logprobs=None),
         choice(logprobs={"content": LOGPROBS["content"][:1]}),
         choice(logprobs={"content": LOGPROBS["content"][::-1]}),
+        choice(logprobs={"content": [LOGPROBS["content"][0], {"token_id": 9, "logprob": -inf}]}),
         {**GENERATED, "choices": []},
     ],
-    ids=["prompt", "no ids", "no log-probs", "too few", "of other tokens", "no choice"],
+    ids=["prompt", "no ids", "no log-probs", "too few", "of other tokens", "-inf", "no choice"],
 )
 async def test_answer_that_is_no_exact_record_is_refused(
     server: Server, answer: dict[str, Any]
 ) -> None:
-    server.answers = [JSONResponse(answer)]
+    server.answers = [Response(json.dumps(answer))]
     assert (await failure(server.url)).reason == "ModelRequestRefused"

@@ -1,5 +1,6 @@
 """INIT and EVAL over sandboxes in memory."""
 
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from rollout_crds.wire import EvalDone, PreparedEnvironment, RunArtifact
 from rollout_stages.blobs import FsspecBlobStore
 from rollout_stages.errors import StageError
 from rollout_stages.eval_stage import EvalStage
+from rollout_stages.handlers.code import CodeHandler
+from rollout_stages.handlers.protocol import Score, ScoringContext
 from rollout_stages.init_stage import InitStage
 from rollout_stages.ports import CommandResult
 from tests.unit.stages.leases import job_spec, lease, work
@@ -124,3 +127,15 @@ async def test_grader_that_only_the_agents_files_break_is_a_reward_of_zero(tmp_p
 
     done = await evaluate(MemorySandboxes(answer), tmp_path, b'{"broken": ["", 420]}')
     assert done.reward == 0.0
+
+
+async def test_score_that_is_no_number_is_no_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def divide(_: CodeHandler, __: ScoringContext) -> Score:
+        return Score(reward=nan)
+
+    monkeypatch.setattr(CodeHandler, "score", divide)
+    with pytest.raises(StageError, match="finite number") as caught:
+        await evaluate(MemorySandboxes(), tmp_path)
+    assert (caught.value.reason, caught.value.retryable) == ("GraderFailed", False)
