@@ -6,7 +6,7 @@ Sending any of them again changes nothing.
 from rollout_crds.base import DataModel
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.progress import JobProgress
-from rollout_crds.rolloutjob import RolloutJobSpec
+from rollout_crds.rolloutjob import RolloutJobSpec, Stages
 from rollout_crds.taskfile import TaskLineError
 
 
@@ -61,5 +61,7 @@ class JobState(DataModel):
 
     suspended: bool = False
     priority: int = 0
+    stages: Stages | None = None
+    """For leases from now on; unset: as before."""
     cancelled: str | None = None
     """Reason; ends the job: queued work is dropped and leases are revoked."""

@@ -88,7 +88,11 @@ class RolloutRecord(DataModel):
     """Names from `provenance_issues`, or the outcome when it is not `scored`."""
     reward: float | None = None
     reward_components: dict[str, float] = Field(default_factory=dict)
+    details: dict[str, JsonValue] = Field(default_factory=dict)
+    """For people: what the grader said of it."""
     failure: Failure | None = None
+    cancel_reason: str | None = None
+    """Of a `cancelled` rollout: why its job was ended, such as `DeadlineExceeded`."""
     stages: dict[Stage, StageTiming] = Field(default_factory=dict)
     trajectory: Trajectory | None = None
     """Missing only when the model was never called."""

@@ -122,7 +122,8 @@ def _gateway_actions(
         cancelled = state.model_copy(update={"cancelled": facts.succeeded.reason.value})
         return (SetJobState(job.metadata.uid, cancelled),)
     if job.status.observed_generation != job.metadata.generation and not facts.finished:
-        return (SetJobState(job.metadata.uid, state),)
+        changed = state.model_copy(update={"stages": job.spec.stages})
+        return (SetJobState(job.metadata.uid, changed),)
     return ()
 
 

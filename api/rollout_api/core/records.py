@@ -30,7 +30,9 @@ class Ending:
     outcome: Outcome
     reward: float | None = None
     reward_components: Mapping[str, float] = field(default_factory=dict[str, float])
+    details: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     failure: Failure | None = None
+    cancel_reason: str | None = None
 
 
 def gave_up(failure: Failure, *, policy_error: bool) -> Ending:
@@ -97,7 +99,9 @@ def build_record(
         untrainable_reasons=reasons,
         reward=ending.reward,
         reward_components=dict(ending.reward_components),
+        details=dict(ending.details),
         failure=ending.failure,
+        cancel_reason=ending.cancel_reason,
         stages=stage_timings(units),
         metadata=dict(metadata),
     )

@@ -1,5 +1,6 @@
 """Rows of jobs, and what the operator may change in them."""
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select, update
@@ -20,6 +21,7 @@ from rollout_api.store.units import (
 from rollout_api.store.writer import Transaction
 from rollout_crds.control import JobState
 from rollout_crds.result import Outcome, Stage
+from rollout_crds.rolloutjob import Stages
 
 MOST_CANCELLED_AT_ONCE = 200
 
@@ -94,6 +96,8 @@ def set_job_state(tx: Transaction, uid: str, state: JobState, now: float) -> Job
             "cancelled": job.rules.cancelled or state.cancelled,
         },
     )
+    if state.stages is not None:
+        _set_stages(tx, uid, state.stages)
     if state.suspended and not job.rules.suspended:
         _take_back_all(tx, uid, now)
     elif job.rules.suspended and not state.suspended:
@@ -117,7 +121,8 @@ def cancel_some(tx: Transaction, uid: str, now: float) -> bool:
     rows = unfinished_rollouts(tx, uid, MOST_CANCELLED_AT_ONCE)
     if job is None or not rows:
         return False
-    finish_rollouts(tx, job.rules, rows, Ending(Outcome.CANCELLED))
+    ending = Ending(Outcome.CANCELLED, cancel_reason=job.rules.cancelled)
+    finish_rollouts(tx, job.rules, rows, ending)
     return True
 
 
@@ -127,6 +132,13 @@ def jobs_to_cancel(connection: Connection) -> list[str]:
         jobs.c.cancelled.is_not(None), jobs.c.finished < jobs.c.rollouts
     )
     return list(connection.execute(statement).scalars())
+
+
+def _set_stages(tx: Transaction, uid: str, stages: Stages) -> None:
+    row = select(jobs.c.spec).where(jobs.c.uid == uid)
+    spec = json.loads(tx.connection.execute(row).scalar_one())
+    spec["stages"] = stages.model_dump(mode="json", by_alias=True)
+    tx.connection.execute(update(jobs).where(jobs.c.uid == uid), {"spec": json.dumps(spec)})
 
 
 def _take_back_all(tx: Transaction, uid: str, now: float) -> None:

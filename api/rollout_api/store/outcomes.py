@@ -126,7 +126,9 @@ def succeed(
         store_trajectory(tx, stored.rollout_id, prepared.trajectory, artifact)
         _unblock(tx, stored, Stage.EVAL, now)
     elif isinstance(result, EvalDone):
-        ending = Ending(Outcome.SCORED, result.reward, result.reward_components)
+        ending = Ending(
+            Outcome.SCORED, result.reward, result.reward_components, details=result.details
+        )
         finish_rollout(tx, stored, ending)
 
 

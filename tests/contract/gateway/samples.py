@@ -64,7 +64,12 @@ def failed(stage: str, attempt: int = 1, *, retryable: bool = True, **changes: A
 
 INIT_DONE: Json = {"kind": "init", "environment": {"image": "base"}}
 RUN_DONE: Json = {"kind": "run", "trajectory": trajectory(), "artifact": {"answer": "2"}}
-EVAL_DONE: Json = {"kind": "eval", "reward": 1.0, "reward_components": {"correct": 1.0}}
+EVAL_DONE: Json = {
+    "kind": "eval",
+    "reward": 1.0,
+    "reward_components": {"correct": 1.0},
+    "details": {"output": "1 passed"},
+}
 SUCCESS = {"init": INIT_DONE, "run": RUN_DONE, "eval": EVAL_DONE}
 
 

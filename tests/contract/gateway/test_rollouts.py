@@ -51,6 +51,7 @@ async def test_a_rollout_goes_through_three_stages_to_a_record(worker: Worker) -
     assert [line["outcome"] for line in lines] == ["scored", "scored"]
     record = lines[0]
     assert record["reward"] == 1.0
+    assert record["details"] == {"output": "1 passed"}
     assert record["trainable"] is True
     assert record["metadata"] == {"k": None}
     assert record["trajectory"]["calls"][0]["output_token_ids"] == [0, 1, 2]
@@ -244,9 +245,22 @@ async def test_cancelling_ends_queued_and_leased_work(worker: Worker) -> None:
     lines, end = await records(worker.http)
     assert end["complete"]
     assert [line["outcome"] for line in lines] == ["cancelled"] * 3
+    assert [line["cancel_reason"] for line in lines] == ["deadline"] * 3
     assert sum(line["trajectory"] is not None for line in lines) == 1
     await set_state(worker.http, cancelled=None)
     assert await worker.lease("run") == []
+
+
+async def test_changed_stages_count_for_the_leases_that_follow(worker: Worker) -> None:
+    await submit(worker.http)
+    (first,) = await worker.do("init")
+    assert first.active_deadline_seconds == 1800
+    await set_state(worker.http, stages={"run": {"activeDeadlineSeconds": 7}})
+    (changed,) = await worker.do("run")
+    assert changed.active_deadline_seconds == changed.spec.stages.run.active_deadline_seconds == 7
+    await set_state(worker.http, priority=1)
+    (unchanged,) = await worker.do("eval")
+    assert unchanged.spec.stages == changed.spec.stages
 
 
 async def test_suspending_takes_leases_back_uncharged_and_resuming_wakes_workers(

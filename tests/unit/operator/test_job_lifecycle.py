@@ -118,7 +118,9 @@ def test_a_suspended_job_gives_no_leases_and_loses_its_pods():
         }
     )
     plan = plan_job(job, around, NOW)
-    assert plan.gateway == (SetJobState("uid-demo", JobState(suspended=True)),)
+    assert plan.gateway == (
+        SetJobState("uid-demo", JobState(suspended=True, stages=job.spec.stages)),
+    )
     assert len(plan.delete_pods) == 3
     job, around, _ = settle(job, around)
     assert status_of(job, ConditionType.SUSPENDED) == ("True", "Suspended")
@@ -135,7 +137,9 @@ def test_a_resumed_job_is_told_to_the_gateway_and_gets_its_pods_back():
         }
     )
     plan = plan_job(job, around, NOW)
-    assert plan.gateway == (SetJobState("uid-demo", JobState(suspended=False)),)
+    assert plan.gateway == (
+        SetJobState("uid-demo", JobState(suspended=False, stages=job.spec.stages)),
+    )
     assert len(plan.create_pods) == 3
 
 
@@ -149,7 +153,7 @@ def test_a_changed_priority_is_told_to_the_gateway_once():
     )
     _, _, plans = settle(job, around)
     states = [action.state for plan in plans for action in plan.gateway]
-    assert states == [JobState(priority=7)]
+    assert states == [JobState(priority=7, stages=job.spec.stages)]
 
 
 def test_the_active_deadline_ends_the_job_at_the_gateway_too():
