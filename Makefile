@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup project runtime demo manifests lint test test-fast bench clean clean-cache
+.PHONY: help setup setup-kubernetes project runtime demo manifests lint test test-fast test-kubernetes bench clean clean-cache
 
 PYTHON ?= python3
 export ROLLOUT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rollout-operator
@@ -15,10 +15,10 @@ SETUP := $(PYTHON) -m hack.setup
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 OWN := crds api sandbox_runtime stages operator slurm_bridge trainers
-TOOLS := hack/setup $(wildcard hack/*.py)
+TOOLS := hack/setup hack/kube $(wildcard hack/*.py)
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Set up everything: environment, Apptainer, vLLM (CPU), models, sandbox images and runtime
 	$(SETUP)
@@ -28,6 +28,9 @@ project: ## Set up only the Python environment .venv
 
 runtime: ## Build the runtime that is mounted into sandboxes
 	$(SETUP) runtime
+
+setup-kubernetes: ## Build Kubernetes and install its node's packages, for tests on a real cluster
+	$(SETUP) project kubernetes kubernetes-node helm
 
 demo: setup ## Set up, then run the math and coding examples on this machine
 	$(BIN)/rolloutctl run -f examples/math/rolloutjob.yaml
@@ -50,7 +53,11 @@ lint: ## Check style, types, layers and dependencies
 test: ## Set up everything, check and run all tests; fails when one is skipped for want of set-up
 	$(SETUP) project
 	$(MAKE) --jobs 2 --output-sync=line setup lint
-	$(PYTEST) -p tests.support.strict --numprocesses $(WORKERS) --dist loadgroup
+	$(PYTEST) -p tests.support.strict -m 'not kubernetes' --numprocesses $(WORKERS) --dist loadgroup
+
+test-kubernetes: setup-kubernetes ## Run the tests that need a real Kubernetes (its node as root)
+	$(SETUP) image-busybox
+	$(PYTEST) -p tests.support.strict -m kubernetes
 
 test-fast: project ## Run the unit and contract tests only
 	$(PYTEST) --numprocesses $(WORKERS) tests/unit tests/contract

@@ -12,11 +12,14 @@ from graphlib import TopologicalSorter
 from hack.setup.apptainer import APPTAINER
 from hack.setup.component import Component, Session
 from hack.setup.errors import SetupError
+from hack.setup.helm import HELM
 from hack.setup.images import BUSYBOX_IMAGE, PYTHON_IMAGE
+from hack.setup.kubernetes import KUBERNETES, KUBERNETES_NODE
 from hack.setup.models import SMOLLM2_MODEL, TINY_MODELS
 from hack.setup.project import PROJECT, UV
 from hack.setup.runtime import RUNTIME
 from hack.setup.shell import Shell, stop_all
+from hack.setup.slurm import SLURM
 from hack.setup.store import Store, default_root
 from hack.setup.system import ISOLATION, SYSTEM
 from hack.setup.vllm import VLLM
@@ -35,9 +38,18 @@ COMPONENTS = {
         TINY_MODELS,
         SMOLLM2_MODEL,
         RUNTIME,
+        KUBERNETES,
+        KUBERNETES_NODE,
+        HELM,
+        SLURM,
     )
 }
 _REMINDER_S = 20.0
+
+
+def by_default() -> list[str]:
+    """Return the components that are set up when none is named."""
+    return [name for name, component in COMPONENTS.items() if component.default]
 
 
 def with_needs(names: Iterable[str]) -> list[str]:
@@ -110,7 +122,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         description="Set up the real components that demos and tests use, into $ROLLOUT_CACHE.",
     )
     parser.add_argument(
-        "components", nargs="*", metavar="COMPONENT", help="default: all; their needs are included"
+        "components", nargs="*", metavar="COMPONENT", help="default: see --list; needs are included"
     )
     parser.add_argument("--list", action="store_true", help="list the components and stop")
     options = parser.parse_args(argv)
@@ -131,7 +143,8 @@ def main(argv: Sequence[str]) -> int:
     options = _parse(argv)
     if options.list:
         for component in COMPONENTS.values():
-            print(f"{component.name:14} {component.summary}")
+            on_demand = "" if component.default else " (only when named)"
+            print(f"{component.name:15} {component.summary}{on_demand}")
         return 0
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
@@ -139,7 +152,7 @@ def main(argv: Sequence[str]) -> int:
     progress.tell("setup", f"into {store.root}")
     try:
         store.check()
-        complete = set_up(options.components or list(COMPONENTS), store, progress)
+        complete = set_up(options.components or by_default(), store, progress)
     except SetupError as error:
         progress.tell("setup", f"FAILED: {error}")
         return 1

@@ -42,9 +42,13 @@ class Session:
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that can be set up; `needs` names what must be there before."""
+    """One thing that can be set up; `needs` names what must be there before.
+
+    What is not `default` is set up only when it is asked for by name.
+    """
 
     name: str
     summary: str
     install: Callable[[Session], None]
     needs: tuple[str, ...] = field(default=())
+    default: bool = True

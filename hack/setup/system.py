@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,9 +60,13 @@ PACKAGES = (
 )
 
 
-def missing_packages() -> list[str]:
-    """Return the names of the packages whose parts this machine lacks."""
-    names = [package.name for package in PACKAGES if not package.present()]
+def missing_packages(packages: Sequence[Package]) -> list[str]:
+    """Return the names of those of `packages` whose parts this machine lacks."""
+    return [package.name for package in packages if not package.present()]
+
+
+def _missing_base() -> list[str]:
+    names = missing_packages(PACKAGES)
     is_debians_python = Path(sys.executable).resolve().parent == Path("/usr/bin")
     if is_debians_python and importlib.util.find_spec("ensurepip") is None:
         names.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
@@ -69,7 +74,16 @@ def missing_packages() -> list[str]:
 
 
 def _install(session: Session) -> None:
-    names = missing_packages()
+    install_missing(session, _missing_base)
+
+
+def install_missing(session: Session, missing: Callable[[], list[str]]) -> None:
+    """Install the packages that `missing` names, until it names none.
+
+    Raises:
+        SetupError: There is no apt-get, it fails, or it does not bring what is missing.
+    """
+    names = missing()
     if not names:
         session.tell("packages: already there")
         return
@@ -78,7 +92,7 @@ def _install(session: Session) -> None:
     session.tell(f"packages: installing with apt-get: {' '.join(names)}")
     started = time.monotonic()
     _apt_install(session, names)
-    if still := missing_packages():
+    if still := missing():
         raise SetupError(f"apt-get installed them, yet parts are missing of: {' '.join(still)}")
     session.tell(f"packages: ready in {time.monotonic() - started:.0f} s")
 

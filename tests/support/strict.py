@@ -2,7 +2,7 @@
 
 A skip is allowed only where its reason says that the thing cannot be had on this machine, by
 starting with `not available here:`. Tests marked `engine` share one worker, so that one server
-serves them all.
+serves them all, and so do those marked `kubernetes`.
 
     python -m pytest -p tests.support.strict
 """
@@ -38,10 +38,11 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of the real engine together when workers share the run."""
+    """Keep the tests of a server that is started once together when workers share the run."""
     for item in items:
-        if item.get_closest_marker("engine"):
-            item.add_marker(pytest.mark.xdist_group("engine"))
+        for server in ("engine", "kubernetes"):
+            if item.get_closest_marker(server):
+                item.add_marker(pytest.mark.xdist_group(server))
 
 
 @pytest.hookimpl(tryfirst=True)

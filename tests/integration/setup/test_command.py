@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from hack.setup import cli
 from hack.setup.component import Component, Session
 from hack.setup.errors import SetupError
@@ -38,7 +39,7 @@ def failures(done: subprocess.CompletedProcess[str]) -> list[str]:
 def test_a_second_run_installs_nothing_and_takes_seconds() -> None:
     for kind, name in (("bin", "vllm-python"), ("models", "tiny-qwen3"), ("images", "python.sif")):
         cached(kind, name)
-    names = [name for name in cli.COMPONENTS if name not in {"runtime", "project"}]
+    names = [name for name in cli.by_default() if name not in {"runtime", "project"}]
     started = time.monotonic()
     done = set_up(*names, ROLLOUT_CACHE=str(default_root()))
     assert done.returncode == 0, done.stdout
