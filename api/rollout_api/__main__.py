@@ -20,9 +20,7 @@ from rollout_api.services.hub import Hub
 from rollout_api.settings import Settings
 from rollout_api.store.database import Database
 from rollout_api.store.errors import StoreError
-
-LONGEST_SOCKET_PATH = 107
-"""Bytes that the kernel allows in the path of a Unix socket."""
+from rollout_crds.locations import MAX_SOCKET_PATH, StateDirectory, state_dir
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +79,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--state-dir",
         type=Path,
-        default=_default_state_dir(),
+        default=state_dir(os.environ),
         help="folder of the database and the socket [env ROLLOUT_STATE_DIR]",
     )
     parser.add_argument("--db", type=Path, help="database file [STATE_DIR/gateway.db]")
@@ -92,18 +90,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--lease-seconds", type=float, default=defaults.lease_seconds)
     parser.add_argument("--max-body-bytes", type=int, default=defaults.most_body_bytes)
     options = parser.parse_args(arguments)
-    options.db = (options.db or options.state_dir / "gateway.db").absolute()
+    places = StateDirectory(options.state_dir)
+    options.db = (options.db or places.database).absolute()
     if options.port is None and options.uds is None:
-        options.uds = options.state_dir / "run" / "gateway.sock"
+        options.uds = places.gateway_socket
     return options
-
-
-def _default_state_dir() -> Path:
-    chosen = os.environ.get("ROLLOUT_STATE_DIR")
-    if chosen:
-        return Path(chosen)
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "rollout-operator"
 
 
 def _listen(options: argparse.Namespace) -> socket.socket:
@@ -114,8 +105,8 @@ def _listen(options: argparse.Namespace) -> socket.socket:
 
 def _listen_on_unix_socket(path: Path) -> socket.socket:
     """Bind the socket; one that is left from an earlier process is replaced."""
-    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
-        msg = f"socket path {path} is longer than {LONGEST_SOCKET_PATH} bytes: choose another --uds"
+    if len(os.fsencode(path)) > MAX_SOCKET_PATH:
+        msg = f"socket path {path} is longer than {MAX_SOCKET_PATH} bytes: choose another --uds"
         raise OSError(msg)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_socket():

@@ -13,9 +13,9 @@ from typing import Self, TypeVar
 from pydantic import BaseModel
 
 from rollout_client.errors import ConditionFailed, NotFound, WaitTimeout
-from rollout_client.locations import default_url
 from rollout_client.session import GatewaySession, Query
 from rollout_crds.llmpool import LLMPool
+from rollout_crds.locations import default_url
 from rollout_crds.meta import Condition
 from rollout_crds.pod import Pod
 from rollout_crds.progress import JobProgress

@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx2
 
 from rollout_client.errors import error_from_problem, unreachable
-from rollout_client.locations import parse_gateway_url
+from rollout_crds.locations import parse_server_url
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 5.0
@@ -31,7 +31,7 @@ class Transport:
     """
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None) -> None:
-        address = parse_gateway_url(url)
+        address = parse_server_url(url)
         self.url = url
         self._http = httpx2.AsyncClient(
             transport=httpx2.AsyncHTTPTransport(uds=address.socket_path),

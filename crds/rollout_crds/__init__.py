@@ -1,1 +1,1 @@
-"""The resources, the trajectory and the messages between components, as pydantic models."""
+"""What all parts agree on: resources, trajectories, messages, and where things of a machine are."""

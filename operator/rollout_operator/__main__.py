@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rollout_client.locations import parse_gateway_url, socket_url, state_dir
 from rollout_client.transport import Transport
+from rollout_crds.locations import StateDirectory, parse_server_url, state_dir
 from rollout_operator.embedded import EmbeddedCluster, HttpGateway
 from rollout_operator.pods import Site
 from rollout_operator.probe import HttpEngineProbe
@@ -52,9 +52,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--log-level", choices=("debug", "info", "warning", "error"), default="info"
     )
     args = parser.parse_args(argv)
-    args.gateway_url = args.gateway_url or socket_url(args.state_dir)
+    args.gateway_url = args.gateway_url or StateDirectory(args.state_dir).gateway_url
     try:
-        parse_gateway_url(args.gateway_url)
+        parse_server_url(args.gateway_url)
     except ValueError as error:
         parser.error(str(error))
     return args
@@ -70,7 +70,7 @@ async def _run_embedded(gateway_url: str, state: Path) -> None:
             EmbeddedCluster(transport),
             HttpGateway(transport),
             HttpEngineProbe(),
-            Site(LOCAL_NODE, state / "run"),
+            Site(LOCAL_NODE, StateDirectory(state).run),
         )
         try:
             await reconciler.run()

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from rollout_crds.base import API_VERSION
 from rollout_crds.llmpool import Launch, LLMPool
+from rollout_crds.locations import MAX_SOCKET_PATH
 from rollout_crds.meta import ObjectMeta, OwnerReference
 from rollout_crds.pod import Container, Pod, PodEnvVar, PodSpec
 from rollout_crds.result import Stage
@@ -27,8 +28,6 @@ _OWNER_LABELS = {
     "LLMPool": "rollout-operator.dev/llm-pool",
 }
 _MAX_NAME = 63
-_MAX_SOCKET_PATH = 107
-"""Bytes that a Unix socket's path may have on Linux."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def engine_url(pod: Pod, site: Site) -> str:
 def engine_socket(site: Site, pod_name: str) -> str:
     """Path of an engine's socket, with a hash for a name when it would be too long."""
     path = site.run_dir / f"{pod_name}.sock"
-    if len(str(path).encode()) <= _MAX_SOCKET_PATH:
+    if len(str(path).encode()) <= MAX_SOCKET_PATH:
         return str(path)
     return str(site.run_dir / f"{_digest(pod_name)}.sock")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from rollout_client.locations import parse_gateway_url
+from rollout_crds.locations import parse_server_url
 from rollout_operator.observed import ProbeResult
 
 _TIMEOUT_SECONDS = 5.0
@@ -17,7 +17,7 @@ class HttpEngineProbe:
     async def probe(self, url: str) -> ProbeResult:
         """Ask a server whether it is alive and what it serves; never raises."""
         try:
-            address = parse_gateway_url(url)
+            address = parse_server_url(url)
             async with httpx2.AsyncClient(
                 transport=httpx2.AsyncHTTPTransport(uds=address.socket_path),
                 base_url=address.base_url,

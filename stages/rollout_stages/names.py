@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_ARCHIVES = ("docker-archive:", "oci-archive:", "oci:")
+from rollout_crds.locations import image_paths
 
 
 def image_reference(image: str, directory: Path) -> str:
@@ -14,14 +14,14 @@ def image_reference(image: str, directory: Path) -> str:
     Raises:
         FileNotFoundError: There is none of that name; the message has the remedy.
     """
-    if image.startswith(("/", *_ARCHIVES)):
+    paths = image_paths(image, directory)
+    if len(paths) == 1:
         return image
-    candidates = (directory / f"{image}.sif", directory / image)
-    for candidate in candidates:
-        if candidate.exists():
-            return str(candidate)
+    for path in paths:
+        if path.exists():
+            return str(path)
     msg = (
-        f"no image {image!r}: neither {candidates[0]} nor {candidates[1]} exists; put it there or "
+        f"no image {image!r}: neither {paths[0]} nor {paths[1]} exists; put it there or "
         "give an absolute path in `sandbox.image`"
     )
     raise FileNotFoundError(msg)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout_client.locations import images_dir, models_dir, parse_gateway_url
+from rollout_crds.locations import images_dir, models_dir, parse_server_url
 from rollout_crds.result import Stage
 
 
@@ -69,7 +69,7 @@ def _stage(name: str) -> Stage:
 def _gateway_url(env: Mapping[str, str]) -> str:
     url = _required(env, "ROLLOUT_GATEWAY_URL", "such as unix:///run/rollout/gateway.sock")
     try:
-        parse_gateway_url(url)
+        parse_server_url(url)
     except ValueError as error:
         msg = f"ROLLOUT_GATEWAY_URL: {error}"
         raise SettingsError(msg) from None

@@ -77,7 +77,7 @@ def _announce(node: LocalNode, pid: int, pool: bool) -> None:
         f"up on this machine (process {pid})",
         f"  gateway  {node.url}",
         f"  state    {node.state_dir}",
-        f"  logs     {node.state_dir / 'logs'}",
+        f"  logs     {node.log.parent}",
     ]
     if pool:
         lines.append(f"  pool     {ensure_default_pool(Gateway(node.url, 10.0))}")

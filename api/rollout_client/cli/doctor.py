@@ -15,9 +15,14 @@ import typer
 
 from rollout_client.cli.node import LocalNode
 from rollout_client.cli.options import settings_of
-from rollout_client.locations import cache_dir, images_dir, models_dir
+from rollout_crds.locations import (
+    MAX_SOCKET_PATH,
+    StateDirectory,
+    cache_dir,
+    images_dir,
+    models_dir,
+)
 
-_MAX_SOCKET_PATH = 107
 _SETUP = "in a checkout run `python3 -m hack.setup {}`"
 
 
@@ -90,8 +95,8 @@ def _vllm(programs: Path) -> Finding:
 
 
 def _state(state: Path) -> Finding:
-    length = len(os.fsencode(state / "run" / "gateway.sock"))
-    if length > _MAX_SOCKET_PATH:
+    length = len(os.fsencode(StateDirectory(state).gateway_socket))
+    if length > MAX_SOCKET_PATH:
         remedy = f"{state} is too long for a socket below it; choose a shorter --state-dir"
         return Finding("state directory", "", remedy)
     existing = next(path for path in (state, *state.parents) if path.exists())

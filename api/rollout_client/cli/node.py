@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rollout_client.backoff import pauses
 from rollout_client.cli.failure import CliError
-from rollout_client.locations import socket_url
+from rollout_crds.locations import StateDirectory
 
 _PROGRAM = "rollout-node"
 _NAMES_IN_COMMAND = (b"rollout-node", b"rollout_operator.node")
@@ -30,10 +30,11 @@ class LocalNode:
 
     def __init__(self, state_dir: Path) -> None:
         self.state_dir = state_dir
-        self.url = socket_url(state_dir)
-        self._lock_file = state_dir / "node.lock"
-        self._ready_file = state_dir / "run" / "node.json"
-        self.log = state_dir / "logs" / "node.log"
+        places = StateDirectory(state_dir)
+        self.url = places.gateway_url
+        self.log = places.node_log
+        self._lock_file = places.lock_file
+        self._ready_file = places.ready_file
 
     def running_pid(self) -> int | None:
         """Process id of the node when it runs."""

@@ -9,10 +9,10 @@ from rollout_client.cli.rest import Gateway
 from rollout_client.cli.sources import Source
 from rollout_client.errors import GatewayError
 from rollout_crds.llmpool import Endpoint, LLMPool, LLMPoolSpec
+from rollout_crds.locations import image_paths
 from rollout_crds.rolloutjob import RolloutJob
 
 _PROBE_SECONDS = 5.0
-_SCHEMES = ("docker-archive:", "oci-archive:", "oci:")
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,11 @@ def _job_problems(job: RolloutJob, machine: Machine) -> Iterator[str]:
 
 
 def _image_problem(image: str, machine: Machine) -> str | None:
-    for scheme in _SCHEMES:
-        if image.startswith(scheme):
-            path = Path(image.removeprefix(scheme))
-            return None if path.exists() else f"{path} does not exist; build or copy it there"
-    if image.startswith("/"):
-        return None if Path(image).exists() else f"{image} does not exist; build or copy it there"
-    candidates = (machine.images / f"{image}.sif", machine.images / image)
-    if any(path.exists() for path in candidates):
+    paths = image_paths(image, machine.images)
+    if any(path.exists() for path in paths):
         return None
+    if len(paths) == 1:
+        return f"{paths[0]} does not exist; build or copy it there"
     return f"no image {image!r} in {machine.images} (there are: {_names(machine.images)})"
 
 

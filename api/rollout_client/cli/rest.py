@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from rollout_client.backoff import pauses
 from rollout_client.errors import Unavailable, error_from_problem, unreachable
-from rollout_client.locations import GatewayAddress, parse_gateway_url
+from rollout_crds.locations import ServerAddress, parse_server_url
 
 Json = dict[str, Any]
 Query = Mapping[str, object]
@@ -43,7 +43,7 @@ class Gateway:
     def __init__(
         self, url: str, patience_seconds: float = 0.0, timeout_seconds: float = 30.0
     ) -> None:
-        self._address = parse_gateway_url(url)
+        self._address = parse_server_url(url)
         self._patience_seconds = patience_seconds
         self._timeout_seconds = timeout_seconds
 
@@ -115,7 +115,7 @@ class Gateway:
         raise error_from_problem(response.status, _decoded(answer), label)
 
 
-def _connection(address: GatewayAddress, timeout: float) -> http.client.HTTPConnection:
+def _connection(address: ServerAddress, timeout: float) -> http.client.HTTPConnection:
     if address.socket_path:
         return _UnixConnection(address.socket_path, timeout)
     parts = urlsplit(address.base_url)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollout_client.cli.options import Files, settings_of
-from rollout_client.locations import cache_dir, images_dir, models_dir
+from rollout_crds.locations import cache_dir, images_dir, models_dir
 
 if TYPE_CHECKING:
     from rollout_client.cli.sources import Source

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rollout_client.cli.failure import INVALID, CliError
-from rollout_client.locations import parse_gateway_url, socket_url, state_dir
+from rollout_crds.locations import StateDirectory, parse_server_url, state_dir
 
 if TYPE_CHECKING:
     from rollout_client.cli.rest import Gateway
@@ -36,9 +36,9 @@ class Settings:
         """
         directory = state.absolute() if state else state_dir(env)
         named = server or (None if state else env.get("ROLLOUT_SERVER"))
-        url = named or socket_url(directory)
+        url = named or StateDirectory(directory).gateway_url
         try:
-            parse_gateway_url(url)
+            parse_server_url(url)
         except ValueError as error:
             msg = f"--server: {error}"
             raise CliError(msg, INVALID) from error
@@ -47,7 +47,7 @@ class Settings:
     @property
     def logs_dir(self) -> Path:
         """Where the local node writes logs."""
-        return self.state_dir / "logs"
+        return StateDirectory(self.state_dir).logs
 
     def gateway(self, patience_seconds: float = 0.0) -> "Gateway":
         """A light client of the gateway; waits up to `patience_seconds` for an answer."""

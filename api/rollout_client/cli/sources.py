@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 from rollout_client.cli.failure import INVALID, CliError
 from rollout_crds.llmpool import LLMPool, LLMPoolSpec
+from rollout_crds.locations import IMAGE_ARCHIVES
 from rollout_crds.manifest import ManifestError, load_manifests
 from rollout_crds.resources import Resource
 from rollout_crds.rolloutjob import RolloutJob, RolloutJobSpec
 from rollout_crds.taskfile import TaskLineError, read_tasks
 
-_ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci):(.+)")
+_ARCHIVE = re.compile(f"({'|'.join(IMAGE_ARCHIVES)}):(.+)")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _MAX_WARNINGS = 20
 _APPLY_ORDER = ("LLMPool", "RolloutPool", "RolloutJob")

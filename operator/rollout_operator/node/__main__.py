@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rollout_client.locations import state_dir
+from rollout_crds.locations import state_dir
 from rollout_operator.node.errors import NodeError
 from rollout_operator.node.node import NodeSettings, run_node
 from rollout_operator.node.paths import NodePaths, locked
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         settings.paths.make()
         with locked(settings.paths):
-            _log_to(settings.paths.logs / "node.log")
+            _log_to(settings.paths.node_log)
             settings.paths.ready_file.unlink(missing_ok=True)
             asyncio.run(_run_until_signal(settings))
     except NodeError as error:

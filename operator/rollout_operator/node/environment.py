@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout_client.locations import cache_dir, images_dir, models_dir
+from rollout_crds.locations import cache_dir, images_dir, models_dir
 from rollout_crds.pod import Container, PodEnvVar
 from rollout_operator.node.paths import NodePaths
 
@@ -23,7 +23,7 @@ def node_environment(
         **inherited,
         "PATH": ":".join(part for part in search if part),
         "PYTHONUNBUFFERED": "1",
-        "ROLLOUT_STATE_DIR": str(paths.state),
+        "ROLLOUT_STATE_DIR": str(paths.root),
         "ROLLOUT_GATEWAY_URL": gateway_url,
         "ROLLOUT_WORK_DIR": str(paths.work),
         "ROLLOUT_BLOB_URL": f"file://{paths.blobs}",

@@ -40,22 +40,17 @@ class NodeSettings:
     operator: tuple[str, ...] | None
     """Command of the operator; None for a node without one."""
 
-    @property
-    def gateway_url(self) -> str:
-        """Where the gateway of this node listens."""
-        return f"unix://{self.paths.gateway_socket}"
-
 
 async def run_node(settings: NodeSettings, inherited: Mapping[str, str]) -> None:
     """Run a node until it is cancelled, then stop everything in order."""
     paths, table = settings.paths, ProcessTable()
-    env = node_environment(inherited, paths, settings.gateway_url)
+    env = node_environment(inherited, paths, paths.gateway_url)
     gateway = _static_pod("gateway", settings.gateway, env, paths, table)
     operator = None
     if settings.operator is not None:
         operator = _static_pod("operator", settings.operator, env, paths, table)
     statics = [gateway] if operator is None else [gateway, operator]
-    async with Transport(settings.gateway_url) as transport:
+    async with Transport(paths.gateway_url) as transport:
         kubelet = Kubelet(EmbeddedCluster(transport, (Pod,)), table, paths, env)
         try:
             gateway.start()
@@ -78,7 +73,7 @@ def _static_pod(
     program = Program(
         argv=argv,
         env={**env, "ROLLOUT_POD_NAME": name},
-        cwd=paths.state,
+        cwd=paths.root,
         log=paths.log_of("default", name),
         death_signal=signal.SIGKILL,
     )
@@ -103,13 +98,13 @@ async def _serve(settings: NodeSettings, kubelet: Kubelet, statics: list[PodRunn
         tasks.create_task(_keep_house(settings.paths, kubelet, statics))
         await kubelet.synced.wait()
         _write_ready_file(settings)
-        log.info("ready: gateway at %s", settings.gateway_url)
+        log.info("ready: gateway at %s", settings.paths.gateway_url)
 
 
 def _write_ready_file(settings: NodeSettings) -> None:
     ready = settings.paths.ready_file
     draft = ready.with_suffix(".tmp")
-    draft.write_text(json.dumps({"pid": os.getpid(), "gateway_url": settings.gateway_url}))
+    draft.write_text(json.dumps({"pid": os.getpid(), "gateway_url": settings.paths.gateway_url}))
     draft.replace(ready)
 
 
@@ -118,5 +113,5 @@ async def _keep_house(paths: NodePaths, kubelet: Kubelet, statics: list[PodRunne
         in_use = kubelet.logs_in_use() | {runner.program.log for runner in statics}
         for path in in_use:
             rotate(path)
-        prune(paths.logs, in_use | {paths.logs / "node.log"})
+        prune(paths.logs, in_use | {paths.node_log})
         await asyncio.sleep(_HOUSEKEEPING_SECONDS)

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx2
 
-from rollout_client.locations import parse_gateway_url
 from rollout_crds.llmpool import LLMPoolSpec
+from rollout_crds.locations import parse_server_url
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
 from rollout_stages.backoff import backoff
@@ -66,7 +66,7 @@ class VLLMEngine:
     """
 
     def __init__(self, url: str, model: str, patience: Patience | None = None) -> None:
-        address = parse_gateway_url(url)
+        address = parse_server_url(url)
         self._url = url
         self._model = model
         self._patience = patience or Patience()

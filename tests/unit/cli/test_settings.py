@@ -32,6 +32,6 @@ def test_an_explicit_state_directory_wins_over_the_servers_variable() -> None:
 
 
 def test_a_malformed_server_is_invalid_input() -> None:
-    with pytest.raises(CliError, match="--server: gateway URL 'nonsense'") as caught:
+    with pytest.raises(CliError, match="--server: URL 'nonsense'") as caught:
         Settings.from_options({}, "nonsense", None)
     assert caught.value.exit_code == 2

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rollout_client.locations import (
+from rollout_crds.locations import (
     cache_dir,
     default_url,
+    image_paths,
     images_dir,
-    parse_gateway_url,
+    parse_server_url,
     state_dir,
 )
 
@@ -31,14 +32,30 @@ def test_the_default_gateway_is_that_of_the_state_directory() -> None:
     assert default_url({"ROLLOUT_SERVER": "http://h:1"}) == "http://h:1"
 
 
-def test_both_forms_of_a_gateway_url_are_taken_apart() -> None:
-    unix = parse_gateway_url("unix:///a/b.sock")
+def test_both_forms_of_a_server_url_are_taken_apart() -> None:
+    unix = parse_server_url("unix:///a/b.sock")
     assert unix.socket_path == "/a/b.sock"
-    tcp = parse_gateway_url("http://host:80/")
+    tcp = parse_server_url("http://host:80/")
     assert (tcp.base_url, tcp.socket_path) == ("http://host:80", None)
 
 
 @pytest.mark.parametrize("url", ["", "host:80", "unix://rel.sock", "unix:///", "ftp://h"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="neither"):
-        parse_gateway_url(url)
+        parse_server_url(url)
+
+
+@pytest.mark.parametrize(
+    ("image", "paths"),
+    [
+        ("python", ["/i/python.sif", "/i/python"]),
+        ("/a/b.sif", ["/a/b.sif"]),
+        ("docker-archive:/a/b.tar", ["/a/b.tar"]),
+        ("oci:/a/b", ["/a/b"]),
+        ("name:tag", ["/i/name:tag.sif", "/i/name:tag"]),
+    ],
+)
+def test_an_image_is_a_path_an_archive_or_a_name_in_the_images(
+    image: str, paths: list[str]
+) -> None:
+    assert [str(path) for path in image_paths(image, Path("/i"))] == paths
