@@ -8,7 +8,8 @@ from rich.table import Table
 from bench.processes import pss_mebibytes, tree
 from rollout_crds.meta import ObjectMeta
 from rollout_crds.rolloutpool import RolloutPool
-from tests.support.system import running_system, wait_until
+from tests.support.processes import wait_until
+from tests.support.system import running_system
 
 SETTLE_SECONDS = 5
 GOAL_MEBIBYTES = 300

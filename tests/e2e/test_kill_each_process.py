@@ -11,9 +11,10 @@ from rollout_client import RolloutClient
 from rollout_crds.result import Outcome
 from rollout_crds.rolloutjob import RolloutJob
 from tests.support.engine import cached
+from tests.support.processes import wait_until
 from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
 from tests.support.stub_llm import RunningStub, stub_llm
-from tests.support.system import System, running_system, wait_until
+from tests.support.system import System, running_system
 
 pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(420)]
 

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +17,7 @@ import psutil
 from hack.setup.store import default_root
 from rollout_client import RolloutClient
 from rollout_crds.resources import Resource
+from tests.support.processes import alive, wait_until
 
 BIN = Path(sys.executable).parent
 START_SECONDS = 60
@@ -83,8 +83,7 @@ class System:
         self._node.kill()
         self._node.wait()
         self._node = None
-        gone, alive = psutil.wait_procs(children, timeout=15)
-        assert not alive, f"left after the node was killed: {alive} (gone: {len(gone)})"
+        wait_until(lambda: not alive(children), f"the end of {children}", 15)
 
     def processes(self) -> dict[str, psutil.Process]:
         """The node's own children by role: `gateway`, `operator`, `init`, `run`, `eval`, ..."""
@@ -130,14 +129,6 @@ def _role(cmdline: list[str]) -> str | None:
     if "rollout-stage" in words:
         return next(stage for stage in ("init", "run", "eval") if stage in cmdline)
     return "engine" if "vllm" in words else None
-
-
-def wait_until(reached: Callable[[], bool], what: str, seconds: float) -> None:
-    """Look until something holds; fails with what was waited for."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -4,22 +4,15 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 
 import psutil
 import pytest
 
 from rollout_client.cli.node import LocalNode
 from tests.e2e.cli.conftest import Shell
+from tests.support.processes import alive, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.sandbox, pytest.mark.timeout(300)]
-
-
-def wait_until(met: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def ids(lines: list[str]) -> list[str]:
@@ -65,7 +58,7 @@ def test_a_killed_node_is_started_again_and_nothing_is_lost_or_doubled(
     shell.write_job(llm, image=image, samples=4)
     running = shell.start("run", "-f", "job.yaml")
     node = LocalNode(shell.state)
-    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout)
+    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout, "the job")
     pid = node.running_pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -78,7 +71,7 @@ def test_a_killed_node_is_started_again_and_nothing_is_lost_or_doubled(
 def test_a_killed_run_is_resumed(shell: Shell, image: str, llm: str) -> None:
     shell.write_job(llm, image=image, samples=4)
     running = shell.start("run", "-f", "job.yaml")
-    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout)
+    wait_until(lambda: "demo" in shell.ctl("get", "rj", "-o", "name").stdout, "the job")
     running.kill()
     running.communicate()
     result = shell.ctl("run", "-f", "job.yaml")
@@ -91,7 +84,9 @@ def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
 ) -> None:
     shell.write_job(llm, image=image, samples=50)
     running = shell.start("run", "-f", "job.yaml")
-    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists() and shell.records)
+    wait_until(
+        lambda: (shell.folder / "demo.trajectories.jsonl").exists() and shell.records, "records"
+    )
     children = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate()
@@ -99,13 +94,13 @@ def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
     kept = len(shell.records)
     assert f"cancelled; {kept} finished rollouts are in demo.trajectories.jsonl" in out
     assert 0 < kept < 100
-    assert not [child for child in children if child.is_running()]
+    assert not alive(children)
 
 
 def test_a_second_interrupt_leaves_at_once(shell: Shell, image: str, llm: str) -> None:
     shell.write_job(llm, image=image, samples=50)
     running = shell.start("run", "-f", "job.yaml")
-    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists())
+    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists(), "the file")
     pid = LocalNode(shell.state).running_pid()
     children = psutil.Process(pid).children(recursive=True)
     gateway = next(child for child in children if "rollout-gateway" in " ".join(child.cmdline()))
@@ -115,8 +110,7 @@ def test_a_second_interrupt_leaves_at_once(shell: Shell, image: str, llm: str) -
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=3)
     assert running.returncode == 130
-    _, alive = psutil.wait_procs(children, timeout=60)
-    assert not alive
+    wait_until(lambda: not alive(children), "the end of what was started")
 
 
 def test_a_job_whose_llm_pool_is_nowhere_is_refused(shell: Shell, image: str, llm: str) -> None:
