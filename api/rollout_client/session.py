@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from rollout_client.backoff import pauses
+from rollout_client.backoff import backoff
 from rollout_client.errors import Unavailable
 from rollout_client.transport import Transport
 
@@ -56,7 +56,7 @@ class GatewaySession:
             GatewayError: The gateway refused, or did not answer for `patience_seconds`.
         """
         deadline = time.monotonic() + self._patience_seconds
-        waits = pauses()
+        waits = backoff()
         while True:
             try:
                 response = await self._transport.request(
@@ -67,10 +67,10 @@ class GatewaySession:
                     timeout_seconds=self._timeout_seconds + hold_seconds,
                 )
             except Unavailable:
-                pause = next(waits)
-                if time.monotonic() + pause > deadline:
+                wait = next(waits)
+                if time.monotonic() + wait > deadline:
                     raise
-                await asyncio.sleep(pause)
+                await asyncio.sleep(wait)
             else:
                 content: bytes = response.content
                 return content

@@ -7,9 +7,10 @@ Changes only say which objects to look at. Nothing is carried from one look to t
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+from rollout_client.backoff import backoff
 from rollout_operator.apply import Applier
 from rollout_operator.cache import Cache, Key, key_of
 from rollout_operator.errors import Missing, OperatorError, Unavailable
@@ -35,6 +36,10 @@ _OUTAGE_FAILURES = 5
 def utc_now() -> datetime:
     """The time by the operator's clock."""
     return datetime.now(UTC)
+
+
+def _reconnects() -> Iterator[float]:
+    return backoff(_FIRST_RETRY_SECONDS, _LAST_RECONNECT_SECONDS)
 
 
 class Reconciler:
@@ -80,21 +85,20 @@ class Reconciler:
             self._queue.close()
 
     async def _watch(self) -> None:
-        pause, connected = _FIRST_RETRY_SECONDS, True
+        waits, connected = _reconnects(), True
         while True:
             try:
                 async for batch in self._cluster.watch():
                     if not connected:
                         log.info("the cluster answers again")
-                    pause, connected = _FIRST_RETRY_SECONDS, True
+                    waits, connected = _reconnects(), True
                     self._take(batch)
             except OperatorError as error:
                 if connected:
                     log.warning("waiting for the cluster: %s", error)
                 connected = False
                 self._forget_registrations()
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_RECONNECT_SECONDS)
+            await asyncio.sleep(next(waits))
 
     def _take(self, batch: Batch) -> None:
         for key in self._cache.take(batch):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rollout_client.backoff import backoff
 from rollout_crds.rolloutjob import Sampling
 from rollout_crds.trajectory import LogprobsMode, ModelCall, SamplingParams
-from rollout_stages.backoff import backoff
 from rollout_stages.ports import Engine, Generation, Prompt
 from rollout_stages.seeds import call_seed
 from rollout_stages.work import Progress
@@ -91,7 +91,8 @@ class RecordedModel:
         wanted = self.room(prompt)
         if forced_text is None:
             wanted = min(wanted, self._settings.sampling.max_tokens)
-        for wait in backoff(0.1, 5.0):
+        waits = backoff(0.1, 5.0)
+        while True:
             request = self._request(prompt + output, wanted - len(output), forced_text, output)
             generation = await self._engine.generate(request, self._settings.deadline)
             self._record(request, generation)
@@ -100,8 +101,7 @@ class RecordedModel:
                 return self._turn(prompt, output, generation)
             if len(output) >= wanted:
                 return self._turn(prompt, output, replace(generation, finish_reason="length"))
-            await asyncio.sleep(wait)
-        raise AssertionError  # pragma: no cover - backoff never ends
+            await asyncio.sleep(next(waits))
 
     def _request(
         self, prompt: tuple[int, ...], max_tokens: int, forced: str | None, output: Sequence[int]

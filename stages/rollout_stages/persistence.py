@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from rollout_client.backoff import backoff
 from rollout_client.errors import GatewayError, Invalid
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary, Failure, Stage
 from rollout_crds.wire import Completion, Lease, LeaseRequest, StageFailed, WorkerHello
-from rollout_stages.backoff import backoff
 from rollout_stages.ports import Gateway
 
 _log = logging.getLogger(__name__)
@@ -83,15 +83,16 @@ class PersistentGateway:
         request: Callable[[], Awaitable[_T]],
         is_final: Callable[[GatewayError], bool],
     ) -> _T:
-        for wait in backoff(self._timing.first, self._timing.longest):
+        waits = backoff(self._timing.first, self._timing.longest)
+        while True:
             try:
                 return await request()
             except GatewayError as error:
                 if is_final(error):
                     raise
+                wait = next(waits)
                 _log.warning("cannot %s, trying again in %.1f s: %s", doing, wait, error)
                 await asyncio.sleep(wait)
-        raise AssertionError  # pragma: no cover - backoff never ends
 
 
 def _is_invalid(error: GatewayError) -> bool:

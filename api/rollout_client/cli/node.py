@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from rollout_client.backoff import pauses
+from rollout_client.backoff import backoff
 from rollout_client.cli.failure import CliError
 from rollout_crds.locations import StateDirectory
 
@@ -92,7 +92,7 @@ class LocalNode:
             CliError: It has ended, or is not ready after a minute.
         """
         deadline = time.monotonic() + _READY_SECONDS
-        for pause in pauses(longest=0.25):
+        for wait in backoff(longest_seconds=0.25):
             if self.ready_pid() == pid:
                 return
             if not alive(pid):
@@ -101,7 +101,7 @@ class LocalNode:
             if time.monotonic() > deadline:
                 msg = f"the node is not ready after {_READY_SECONDS:.0f} s; see {self.log.parent}"
                 raise CliError(msg)
-            time.sleep(pause)
+            time.sleep(wait)
 
     def ready_pid(self) -> int | None:
         """Process id of the node that says it is ready; it may have died since."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from rollout_client.backoff import pauses
+from rollout_client.backoff import backoff
 from rollout_client.errors import Unavailable, error_from_problem, unreachable
 from rollout_crds.locations import ServerAddress, parse_server_url
 
@@ -88,15 +88,15 @@ class Gateway:
         deadline = time.monotonic() + self._patience_seconds
         target = f"{path}?{urlencode(query)}" if query else path
         content = None if body is None else json.dumps(body).encode()
-        waits = pauses()
+        waits = backoff()
         while True:
             try:
                 return self._attempt(method, target, content, self._timeout_seconds + hold_seconds)
             except Unavailable:
-                pause = next(waits)
-                if time.monotonic() + pause > deadline:
+                wait = next(waits)
+                if time.monotonic() + wait > deadline:
                     raise
-                time.sleep(pause)
+                time.sleep(wait)
 
     def _attempt(self, method: str, target: str, content: bytes | None, timeout: float) -> bytes:
         label = f"{method} {target.partition('?')[0]}"

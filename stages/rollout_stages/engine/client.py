@@ -14,11 +14,11 @@ from typing import Any
 
 import httpx2
 
+from rollout_client.backoff import backoff
 from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.locations import parse_server_url
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
-from rollout_stages.backoff import backoff
 from rollout_stages.engine.wire import (
     Completions,
     Dialect,
@@ -85,17 +85,17 @@ class VLLMEngine:
         """Sample from `prompt`; see `ports.Engine`."""
         clock = asyncio.get_running_loop().time
         sign_of_life = clock()
-        for wait in backoff(self._patience.retry_first, self._patience.retry_longest):
+        waits = backoff(self._patience.retry_first, self._patience.retry_longest)
+        while True:
             try:
                 return await self._attempt(prompt)
             except _TryAgain as error:
-                now = clock()
+                now, wait = clock(), next(waits)
                 if error.paused:
                     sign_of_life = now
                 if now + wait >= min(deadline, sign_of_life + self._patience.silence):
                     raise self._unavailable(error) from error
                 await asyncio.sleep(wait)
-        raise AssertionError  # pragma: no cover - backoff never ends
 
     async def aclose(self) -> None:
         """Close the connections."""
