@@ -41,7 +41,6 @@ class Boundary(StrEnum):
     MODEL = "model"
     """The engine or the way to it."""
     SANDBOX = "sandbox"
-    TOOL = "tool"
     TASK = "task"
     """The task's own set-up or grader."""
     WORKER = "worker"

@@ -12,11 +12,9 @@ from pathlib import Path
 from rollout_client.transport import Transport
 from rollout_crds.locations import StateDirectory, parse_server_url, state_dir
 from rollout_operator.embedded import EmbeddedCluster, HttpGateway
-from rollout_operator.pods import Site
+from rollout_operator.pods import LOCAL_NODE, Site
 from rollout_operator.probe import HttpEngineProbe
 from rollout_operator.reconciler import Reconciler
-
-LOCAL_NODE = "local"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

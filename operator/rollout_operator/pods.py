@@ -20,6 +20,8 @@ from rollout_operator.plan import Owner
 
 STAGE_LABEL = "rollout-operator.dev/stage"
 TEMPLATE_ANNOTATION = "rollout-operator.dev/template-hash"
+LOCAL_NODE = "local"
+"""Name of the node that runs pods as processes of its machine."""
 SOCKET_VARIABLE = "ROLLOUT_SOCKET"
 """Names the Unix socket that a pod listens on; its node removes what a killed one has left."""
 _OWNER_LABELS = {

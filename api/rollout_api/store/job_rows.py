@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select, update
 
 from rollout_api.core.groups import is_complete
 from rollout_api.core.records import Ending
-from rollout_api.core.units import RetryPolicy, UnitState, cancel, hand_back
+from rollout_api.core.units import UnitState, cancel, hand_back
 from rollout_api.store.outcomes import finish_rollouts, unfinished_rollouts
 from rollout_api.store.schema import jobs, units
 from rollout_api.store.units import (
@@ -16,6 +16,7 @@ from rollout_api.store.units import (
     find_units,
     plain_units,
     save_units,
+    to_rules,
     wake_workers,
 )
 from rollout_api.store.writer import Transaction
@@ -52,15 +53,7 @@ def find_job(connection: Connection, uid: str) -> JobRow | None:
     if row is None:
         return None
     return JobRow(
-        rules=JobRules(
-            uid=row.uid,
-            namespace=row.namespace,
-            name=row.name,
-            pool=row.pool,
-            policy=RetryPolicy(row.max_attempts, row.backoff_seconds),
-            suspended=row.suspended,
-            cancelled=row.cancelled,
-        ),
+        rules=to_rules(row),
         samples=row.samples,
         minimum_usable=row.minimum_usable,
         loaded=row.loaded,

@@ -20,7 +20,7 @@ from rollout_api.store.schema import (
     trajectories,
     units,
 )
-from rollout_api.store.units import to_unit
+from rollout_api.store.units import select_units, to_unit
 from rollout_crds.progress import JobProgress
 from rollout_crds.result import Failure, Outcome, RolloutSummary, Stage
 from rollout_crds.taskfile import TaskLineError
@@ -158,9 +158,10 @@ def read_records(connection: Connection, job_uid: str, cursor: int, limit: int) 
 
 
 def _units_by_subject(connection: Connection, job_uid: str) -> Mapping[str, dict[Stage, Unit]]:
-    columns = [units.c[name] for name in Unit.__dataclass_fields__]
-    statement = select(*columns, units.c.group_id, units.c.rollout_id).where(
-        units.c.job_uid == job_uid
+    statement = (
+        select_units()
+        .add_columns(units.c.group_id, units.c.rollout_id)
+        .where(units.c.job_uid == job_uid)
     )
     found: dict[str, dict[Stage, Unit]] = {}
     for row in connection.execute(statement):

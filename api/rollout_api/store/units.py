@@ -61,6 +61,19 @@ _SAVE = (
 )
 
 
+def to_rules(row: Row[*tuple[Any, ...]]) -> JobRules:
+    """Read the rules from a row that has the columns of a job."""
+    return JobRules(
+        uid=row.uid,
+        namespace=row.namespace,
+        name=row.name,
+        pool=row.pool,
+        policy=RetryPolicy(row.max_attempts, row.backoff_seconds),
+        suspended=row.suspended,
+        cancelled=row.cancelled,
+    )
+
+
 def find_unit(connection: Connection, work_id: str) -> StoredUnit | None:
     """Look up one unit."""
     row = connection.execute(_SELECT_ONE, {"key": work_id}).one_or_none()
@@ -117,13 +130,5 @@ def _stored(row: Row[*tuple[Any, ...]]) -> StoredUnit:
         unit=to_unit(row),
         group_id=row.group_id,
         rollout_id=row.rollout_id,
-        job=JobRules(
-            uid=row.uid,
-            namespace=row.namespace,
-            name=row.name,
-            pool=row.pool,
-            policy=RetryPolicy(row.max_attempts, row.backoff_seconds),
-            suspended=row.suspended,
-            cancelled=row.cancelled,
-        ),
+        job=to_rules(row),
     )

@@ -12,12 +12,11 @@ from rollout_operator.node.environment import invocation
 from rollout_operator.node.paths import NodePaths
 from rollout_operator.node.process import ProcessTable, Program
 from rollout_operator.node.runner import PodRunner
-from rollout_operator.pods import SOCKET_VARIABLE
+from rollout_operator.pods import LOCAL_NODE, SOCKET_VARIABLE
 from rollout_operator.ports import Batch, Cluster
 
 log = logging.getLogger(__name__)
 
-NODE_NAME = "local"
 _RETRY_SECONDS = 0.5
 _Key = tuple[str, str]
 
@@ -173,7 +172,7 @@ class Kubelet:
 
 
 def _is_ours(pod: Pod) -> bool:
-    return pod.spec.node_name == NODE_NAME and pod.metadata.deletion_timestamp is None
+    return pod.spec.node_name == LOCAL_NODE and pod.metadata.deletion_timestamp is None
 
 
 def _has_ended(pod: Pod) -> bool:
