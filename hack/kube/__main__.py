@@ -20,7 +20,7 @@ from hack.kube.errors import KubeError, wait_until
 from hack.kube.fake_kubelet import run_nodes
 from hack.kube.folder import base, claimed, owner, remove
 from hack.kube.node import cluster
-from hack.kube.process import program
+from hack.kube.process import kubectl
 
 _START_S, _STOP_S = 180.0, 30.0
 _READY = "ready.json"
@@ -104,9 +104,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _kubectl(options: argparse.Namespace) -> int:
-    kubeconfig = _state(options.folder)["kubeconfig"]
-    command = [program("kubectl"), f"--kubeconfig={kubeconfig}", *options.words]
-    return subprocess.run(command).returncode
+    kubeconfig = Path(_state(options.folder)["kubeconfig"])
+    return subprocess.run([*kubectl(kubeconfig), *options.words]).returncode
 
 
 def _fake_nodes(options: argparse.Namespace) -> int:
@@ -128,9 +127,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         command.set_defaults(function=function)
     commands.add_parser("down", help="end it and remove all of it").set_defaults(function=_down)
     commands.add_parser("status", help="tell what runs").set_defaults(function=_status)
-    kubectl = commands.add_parser("kubectl", help="run kubectl as administrator", add_help=False)
-    kubectl.add_argument("words", nargs=argparse.REMAINDER)
-    kubectl.set_defaults(function=_kubectl)
+    through = commands.add_parser("kubectl", help="run kubectl as administrator", add_help=False)
+    through.add_argument("words", nargs=argparse.REMAINDER)
+    through.set_defaults(function=_kubectl)
     fakes = commands.add_parser("fake-nodes", help="play nodes without containers")
     fakes.add_argument("--count", type=int, default=1)
     fakes.set_defaults(function=_fake_nodes)

@@ -21,7 +21,7 @@ from hack.kube import audit, programs
 from hack.kube.errors import KubeError, wait_until
 from hack.kube.folder import claimed
 from hack.kube.pki import Authority, KeyPair
-from hack.kube.process import Process, program
+from hack.kube.process import Process, kubectl
 
 LOOPBACK = "127.0.0.1"
 _READY_S = 60.0
@@ -62,7 +62,7 @@ class ControlPlane:
             subprocess.TimeoutExpired: It took longer than `timeout_s`.
         """
         done = subprocess.run(
-            [program("kubectl"), f"--kubeconfig={self.kubeconfig}", *map(str, words)],
+            [*kubectl(self.kubeconfig), *map(str, words)],
             input=stdin,
             capture_output=True,
             text=True,

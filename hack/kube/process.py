@@ -31,6 +31,15 @@ def program(name: str) -> str:
     return str(path)
 
 
+def kubectl(kubeconfig: Path) -> list[str]:
+    """Return the start of a command of kubectl.
+
+    It keeps no cache: kubectl would remember the kinds of another cluster at the same address, and
+    that a kind which was just added does not exist.
+    """
+    return [program("kubectl"), f"--kubeconfig={kubeconfig}", "--cache-dir=/dev/null"]
+
+
 def unprivileged(argv: Sequence[str]) -> list[str]:
     """Return a command that runs without capabilities even when the caller is root."""
     return [*(WITHOUT_PRIVILEGES if os.geteuid() == 0 else ()), *argv]

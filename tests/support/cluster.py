@@ -10,9 +10,13 @@ import httpx2
 import pytest
 
 from hack.kube import ControlPlane, Node, cluster, control_plane, scratch
+from hack.kube.errors import wait_until
 from hack.setup.kubernetes import NODE_PACKAGES
 from hack.setup.store import default_root
 from hack.setup.system import missing_packages
+from rollout_crds.base import API_VERSION
+from rollout_crds.manifest import APPLICABLE_KINDS
+from rollout_crds.resources import KINDS
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 
@@ -35,9 +39,19 @@ def require_node() -> None:
 
 
 def install_crds(plane: ControlPlane) -> None:
-    """Give the API server the project's kinds and wait until it serves them."""
+    """Give the API server the project's kinds and wait until it serves and explains them."""
     plane.kubectl("apply", "--server-side", "-f", CRDS)
     plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", CRDS)
+    group = f"apis/{API_VERSION}"
+    kinds = [kind.plural for kind in KINDS if kind.kind in APPLICABLE_KINDS]
+    with plane.http() as client:
+
+        def served() -> bool:
+            listed = [client.get(f"/{group}/{plural}").status_code for plural in kinds]
+            explained = group in client.get("/openapi/v3").json()["paths"]
+            return explained and set(listed) == {httpx2.codes.OK}
+
+        wait_until(served, f"{', '.join(kinds)} to be served", within_s=30)
 
 
 @pytest.fixture(scope="session")
