@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel
 
-from rollout_client.errors import ConditionFailed, NotFound, WaitTimeout
+from rollout_client.errors import NotFound
 from rollout_client.session import GatewaySession, Query
+from rollout_client.waiting import Deadline, is_reached
 from rollout_crds.llmpool import LLMPool
 from rollout_crds.locations import default_url
-from rollout_crds.meta import Condition
 from rollout_crds.pod import Pod
 from rollout_crds.progress import JobProgress
 from rollout_crds.resources import BY_KIND, Changes, Event
@@ -168,13 +167,13 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
         """Wait until a condition of an object is `True`.
 
         Raises:
-            ConditionFailed: `Succeeded` became `False`, which is for good.
+            ConditionFailed: `Succeeded` cannot come any more: it or `Accepted` is `False`.
             NotFound: There is no such object, or it was deleted meanwhile.
             WaitTimeout: Not within `timeout_seconds`.
         """
-        deadline = _Deadline(timeout_seconds, f"{model.__name__}/{name}: condition {condition}")
+        deadline = Deadline(timeout_seconds, f"{model.__name__}/{name}: condition {condition}")
         current = await self.get(model, name, namespace=namespace)
-        while not _reached(current, condition):
+        while not is_reached(getattr(current.status, "conditions", ()), condition):
             await self._next_change(model, current.metadata.resource_version, deadline)
             current = await self.get(model, name, namespace=namespace)
         return current
@@ -192,7 +191,7 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
         Raises:
             WaitTimeout: Not within `timeout_seconds`.
         """
-        deadline = _Deadline(timeout_seconds, f"{model.__name__}/{name}: deletion")
+        deadline = Deadline(timeout_seconds, f"{model.__name__}/{name}: deletion")
         while True:
             try:
                 current = await self.get(model, name, namespace=namespace)
@@ -287,36 +286,9 @@ class AsyncRolloutClient(AbstractAsyncContextManager["AsyncRolloutClient"]):
             if len(page.lines) < page_size and (page.complete or not follow):
                 return
 
-    async def _next_change(self, model: type[ResourceT], since: str, deadline: "_Deadline") -> None:
-        seconds = min(LONG_POLL_SECONDS, deadline.remaining())
+    async def _next_change(self, model: type[ResourceT], since: str, deadline: Deadline) -> None:
+        seconds = deadline.remaining(LONG_POLL_SECONDS)
         await self.changes(since, kinds=(model,), timeout_seconds=seconds)
-
-
-class _Deadline:
-    def __init__(self, seconds: float | None, what: str) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
-        self._message = f"{what} not reached within {seconds:g} s" if seconds is not None else ""
-
-    def remaining(self) -> float:
-        """Seconds left.
-
-        Raises:
-            WaitTimeout: There are none.
-        """
-        if self._end is None:
-            return LONG_POLL_SECONDS
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise WaitTimeout(self._message)
-        return left
-
-
-def _reached(resource: RolloutJob | RolloutPool | LLMPool | Pod, wanted: str) -> bool:
-    conditions: list[Condition] = getattr(resource.status, "conditions", [])
-    found = next((c for c in conditions if c.type == wanted), None)
-    if found is not None and found.type == "Succeeded" and found.status == "False":
-        raise ConditionFailed(found.type, found.reason, found.message)
-    return found is not None and found.status == "True"
 
 
 def _path(model: type[BaseModel], name: str | None = None) -> str:

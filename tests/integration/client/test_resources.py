@@ -20,6 +20,7 @@ from tests.integration.client.gateway_process import LLM_POOL, GatewayProcess, j
 
 SUCCEEDED = {"type": "Succeeded", "status": "True", "reason": "Completed"}
 FAILED = {"type": "Succeeded", "status": "False", "reason": "GroupsFailed", "message": "1 of 2"}
+REFUSED = {"type": "Accepted", "status": "False", "reason": "InvalidSpec", "message": "no"}
 
 
 async def test_an_applied_object_is_read_back_listed_and_deleted(gateway: GatewayProcess) -> None:
@@ -69,11 +70,16 @@ async def test_a_wait_ends_when_the_condition_is_true(gateway: GatewayProcess) -
         assert done.status.conditions[0].reason == "Completed"
 
 
-async def test_a_wait_for_success_ends_with_failure(gateway: GatewayProcess) -> None:
+@pytest.mark.parametrize(
+    ("condition", "said"), [(FAILED, "GroupsFailed: 1 of 2"), (REFUSED, "InvalidSpec: no")]
+)
+async def test_a_wait_for_success_ends_when_it_cannot_come(
+    gateway: GatewayProcess, condition: dict[str, str], said: str
+) -> None:
     async with AsyncRolloutClient(gateway.url) as client:
         await client.apply(job())
-        await asyncio.to_thread(gateway.set_conditions, "rolloutjobs", "demo", FAILED)
-        with pytest.raises(ConditionFailed, match="GroupsFailed: 1 of 2"):
+        await asyncio.to_thread(gateway.set_conditions, "rolloutjobs", "demo", condition)
+        with pytest.raises(ConditionFailed, match=said):
             await client.wait(RolloutJob, "demo", "Succeeded", timeout_seconds=5)
 
 
