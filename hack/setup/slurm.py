@@ -26,16 +26,17 @@ PACKAGES = (
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
 
-def _missing() -> list[str]:
+def missing_programs() -> list[str]:
+    """Return the packages of a Slurm cluster that this machine lacks."""
     return missing_packages(PACKAGES)
 
 
 def _install(session: Session) -> None:
-    if not _missing():
+    if not missing_programs():
         session.tell("packages: already there")
         return
     with _services_kept_off(session):
-        install_missing(session, _missing)
+        install_missing(session, missing_programs)
 
 
 @contextmanager
