@@ -10,7 +10,7 @@ from rollout_crds.result import Boundary
 from rollout_crds.wire import EvalDone, Lease
 from rollout_stages.errors import Verdict, Verdicts, boundary
 from rollout_stages.handlers.protocol import ScoringContext, TaskHandler
-from rollout_stages.handlers.registry import check_task, find
+from rollout_stages.handlers.registry import Handlers, check_task
 from rollout_stages.init_stage import write_files
 from rollout_stages.ports import BlobStore, Sandbox, Sandboxes
 from rollout_stages.work import Work
@@ -29,12 +29,12 @@ class EvalStage:
     def __init__(self, sandboxes: Sandboxes, blobs: BlobStore) -> None:
         self._sandboxes = sandboxes
         self._blobs = blobs
-        self._handlers: dict[str, TaskHandler] = {}
+        self._handlers = Handlers()
 
     async def run(self, work: Work) -> EvalDone:
         """Score one rollout."""
         lease = work.lease
-        handler = self._handlers.setdefault(lease.spec.handler, find(lease.spec.handler))
+        handler = self._handlers.find(lease.spec.handler)
         check_task(handler, lease.task, lease.spec)
         score = await handler.score(
             ScoringContext(

@@ -5,7 +5,7 @@ from rollout_crds.result import Boundary
 from rollout_crds.task import TaskFile
 from rollout_crds.wire import InitDone, Lease, PreparedEnvironment
 from rollout_stages.errors import StageError
-from rollout_stages.handlers.registry import check_task, find
+from rollout_stages.handlers.registry import Handlers, check_task
 from rollout_stages.ports import Sandbox, Sandboxes
 from rollout_stages.work import Work
 
@@ -21,11 +21,12 @@ class InitStage:
 
     def __init__(self, sandboxes: Sandboxes) -> None:
         self._sandboxes = sandboxes
+        self._handlers = Handlers()
 
     async def run(self, work: Work) -> InitDone:
         """Write the task's files, run its set-up commands and keep what they changed."""
         lease = work.lease
-        check_task(find(lease.spec.handler), lease.task, lease.spec)
+        check_task(self._handlers.find(lease.spec.handler), lease.task, lease.spec)
         bare = PreparedEnvironment(image=lease.task.environment.image or lease.spec.sandbox.image)
         self._sandboxes.check_image(bare.image)
         if not (lease.task.environment.files or lease.task.environment.setup):

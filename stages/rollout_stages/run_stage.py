@@ -9,7 +9,7 @@ from rollout_crds.wire import LLMBackend, PreparedEnvironment, RunArtifact, RunD
 from rollout_stages.agent import Agent, Script
 from rollout_stages.errors import Verdict, Verdicts, boundary
 from rollout_stages.handlers.protocol import TaskHandler
-from rollout_stages.handlers.registry import find
+from rollout_stages.handlers.registry import Handlers
 from rollout_stages.model import ModelSettings, RecordedModel
 from rollout_stages.names import model_directory
 from rollout_stages.ports import BlobStore, Engines, Sandbox, Sandboxes
@@ -39,13 +39,14 @@ class RunStage:
         self._engines = engines
         self._blobs = blobs
         self._models = models
+        self._handlers = Handlers()
         self._tokenizers: dict[Path, ChatTokenizer] = {}
 
     async def run(self, work: Work) -> RunDone:
         """One rollout of the agent."""
         lease = work.lease
         environment, backend = _given(work)
-        handler = find(lease.spec.handler)
+        handler = self._handlers.find(lease.spec.handler)
         async with self._sandboxes.fork(environment, lease.spec.sandbox) as sandbox:
             agent, stop_reason = await self._drive(work, handler, backend, sandbox)
             artifact = await self._artifact(work, handler, agent, sandbox)

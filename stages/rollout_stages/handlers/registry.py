@@ -12,12 +12,24 @@ from rollout_stages.handlers.protocol import Problem, TaskHandler
 GROUP = "rollout_operator.task_handlers"
 
 
-def find(name: str) -> TaskHandler:
-    """The handler of that name.
+class Handlers:
+    """The task handlers of a worker: each is looked for and made once."""
 
-    Raises:
-        StageError: `UnknownHandler`; the message lists those that are installed.
-    """
+    def __init__(self) -> None:
+        self._made: dict[str, TaskHandler] = {}
+
+    def find(self, name: str) -> TaskHandler:
+        """The handler of that name.
+
+        Raises:
+            StageError: `UnknownHandler`; the message lists those that are installed.
+        """
+        if name not in self._made:
+            self._made[name] = _make(name)
+        return self._made[name]
+
+
+def _make(name: str) -> TaskHandler:
     installed = entry_points(group=GROUP)
     if name not in installed.names:
         known = ", ".join(sorted(installed.names)) or "none"

@@ -47,7 +47,7 @@ async def test_forks_of_one_environment_do_not_see_each_other(
         assert (await other.bash("cat kept.txt", 30)).output.strip() == "base"
 
 
-async def test_artefact_that_was_not_made_is_left_out(
+async def test_artifact_that_was_not_made_is_left_out(
     sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)
@@ -59,7 +59,7 @@ async def test_artefact_that_was_not_made_is_left_out(
         assert (await grader.command("cat kept.txt", 30)).output.strip() == "base"
 
 
-async def test_artefact_that_cannot_be_carried_is_the_agents_fault(
+async def test_artifact_that_cannot_be_carried_is_the_agents_fault(
     sandboxes: NodeSandboxes, spec: RolloutSpec
 ) -> None:
     environment = await prepared(sandboxes, spec)

@@ -91,7 +91,7 @@ async def evaluate(
     return await EvalStage(sandboxes, blobs).run(work(leased))
 
 
-async def test_grading_files_lie_over_the_artefact(tmp_path: Path) -> None:
+async def test_grading_files_lie_over_the_artifact(tmp_path: Path) -> None:
     sandboxes = MemorySandboxes()
     grading = {"command": "make test", "files": [{"path": "test.py", "content": "honest"}]}
     files = b'{"test.py": ["cheated", 420], "solution.py": ["s", 420]}'

@@ -79,7 +79,7 @@ async def run(
     return await execute(RunStage(MemorySandboxes(), engine, blobs, models), work(leased))
 
 
-async def test_trajectory_and_artefact_are_handed_on(models: Path) -> None:
+async def test_trajectory_and_artifact_are_handed_on(models: Path) -> None:
     done = await run(models, CALL, "all done")
     assert isinstance(done, RunDone)
     assert done.trajectory.stop_reason == "finished"
