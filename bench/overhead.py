@@ -1,9 +1,9 @@
 """What our machinery costs per rollout, end to end, with an LLM that answers at once.
 
 Work: rollouts of two model calls and one bash action in a sandbox of their own, graded by the math
-handler. Baseline: what a script without any service does for the same work: the same two calls and
-one `bwrap` process with the bash command per rollout, with the same concurrency, nothing stored,
-nothing retried, no token record, no grading.
+handler. Baselines: what a script without any service does for the same work: the same two calls
+and one `apptainer exec`, or one `bwrap`, with the command per rollout, with the same concurrency,
+nothing stored, nothing retried, no token record, no grading.
 """
 
 import asyncio
@@ -26,6 +26,8 @@ from tests.support.system import running_system
 TASKS, SAMPLES, CONCURRENCY = 25, 8, 8
 ROLLOUTS = TASKS * SAMPLES
 PROMPT = list(range(64))
+COMMAND = ("sh", "-c", "echo $((6*7))")
+Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,26 @@ def run() -> None:
     cache = default_root()
     tokenizer = cache / "models" / "tiny-qwen3"
     with stub_llm(tokenizer=tokenizer, script=SCRIPT) as stub:
-        baseline = asyncio.run(_baseline(stub.url, cache / "images" / "busybox"))
         ours = _ours(stub.url, tokenizer)
-    _print(ours, baseline)
+        scripts = {
+            name: asyncio.run(_baseline(stub.url, words))
+            for name, words in _sandboxes(cache).items()
+        }
+    _print(ours, scripts)
+
+
+def _sandboxes(cache: Path) -> dict[str, Words]:
+    apptainer = ("--quiet", "exec", "--userns", "--containall", "--net", "--network", "none")
+    return {
+        "script with apptainer": (
+            *(str(cache / "bin" / "apptainer"), *apptainer),
+            *(str(cache / "images" / "busybox.sif"), *COMMAND),
+        ),
+        "script with bwrap": (
+            *("bwrap", "--unshare-all", "--die-with-parent"),
+            *("--ro-bind", str(cache / "images" / "busybox"), "/", *COMMAND),
+        ),
+    }
 
 
 def _ours(url: str, tokenizer: Path) -> Cost:
@@ -62,26 +81,22 @@ def _ours(url: str, tokenizer: Path) -> Cost:
         return _per_rollout(wall, cpu_seconds(system.node_pid) - cpu)
 
 
-async def _baseline(url: str, image: Path) -> Cost:
+async def _baseline(url: str, sandbox: Words) -> Cost:
     gate = asyncio.Semaphore(CONCURRENCY)
     before, start = os.times(), time.perf_counter()
     async with httpx2.AsyncClient(base_url=url) as client:
-        await asyncio.gather(*(_script(client, image, gate) for _ in range(ROLLOUTS)))
+        await asyncio.gather(*(_script(client, sandbox, gate) for _ in range(ROLLOUTS)))
     after = os.times()
     return _per_rollout(time.perf_counter() - start, sum(after[:4]) - sum(before[:4]))
 
 
-async def _script(client: httpx2.AsyncClient, image: Path, gate: asyncio.Semaphore) -> None:
+async def _script(client: httpx2.AsyncClient, sandbox: Words, gate: asyncio.Semaphore) -> None:
     body = {"token_ids": PROMPT, "sampling_params": {"max_tokens": 64, "logprobs": 1}}
     async with gate:
         for _ in range(2):
             response = await client.post("/inference/v1/generate", json=body)
             response.raise_for_status()
-        process = await asyncio.create_subprocess_exec(
-            *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", str(image), "/"),
-            *("sh", "-c", "echo $((6*7))"),
-            stdout=asyncio.subprocess.PIPE,
-        )
+        process = await asyncio.create_subprocess_exec(*sandbox, stdout=asyncio.subprocess.PIPE)
         output, _ = await process.communicate()
         if output.strip() != b"42":
             msg = f"the baseline's sandbox printed {output!r}"
@@ -92,11 +107,12 @@ def _per_rollout(wall: float, cpu: float) -> Cost:
     return Cost(1000 * wall / ROLLOUTS, 1000 * cpu / ROLLOUTS)
 
 
-def _print(ours: Cost, baseline: Cost) -> None:
+def _print(ours: Cost, scripts: dict[str, Cost]) -> None:
     table = Table(title=f"Overhead per rollout, {ROLLOUTS} rollouts, {CONCURRENCY} at once")
-    for name in ("", "wall ms", "CPU ms"):
-        table.add_column(name, justify="right" if name else "left")
-    table.add_row("rollout service", f"{ours.wall:.1f}", f"{ours.cpu:.1f}")
-    table.add_row("bare script", f"{baseline.wall:.1f}", f"{baseline.cpu:.1f}")
-    table.add_row("ratio", f"{ours.wall / baseline.wall:.1f}", f"{ours.cpu / baseline.cpu:.1f}")
+    table.add_column("")
+    for name in ("wall ms", "ratio", "CPU ms", "ratio"):
+        table.add_column(name, justify="right")
+    for name, cost in {"rollout service": ours, **scripts}.items():
+        wall, cpu = ours.wall / cost.wall, ours.cpu / cost.cpu
+        table.add_row(name, f"{cost.wall:.1f}", f"{wall:.1f}", f"{cost.cpu:.1f}", f"{cpu:.1f}")
     Console().print(table)
