@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rollout_client.backoff import backoff
+from rollout_crds.reasons import FailureReason
+from rollout_crds.result import Boundary
 from rollout_crds.rolloutjob import Sampling
 from rollout_crds.trajectory import LogprobsMode, ModelCall, SamplingParams
+from rollout_stages.errors import StageError
 from rollout_stages.ports import Engine, Generation, Prompt
 from rollout_stages.seeds import call_seed
 from rollout_stages.work import Progress
@@ -41,6 +44,8 @@ class ModelSettings:
     backend: str
     logprobs_mode: LogprobsMode
     turn_end_id: int
+    vocabulary_size: int
+    """Of the tokenizer and the model it belongs to: token ids are below this."""
     deadline: float
     """By the event loop's clock, in seconds."""
 
@@ -95,6 +100,7 @@ class RecordedModel:
         while True:
             request = self._request(prompt + output, wanted - len(output), forced_text, output)
             generation = await self._engine.generate(request, self._settings.deadline)
+            self._check_vocabulary(generation)
             self._record(request, generation)
             output += generation.token_ids
             if generation.finish_reason != "abort":
@@ -124,6 +130,17 @@ class RecordedModel:
             forced_text=None if forced is None else forced.removeprefix(self._text(output)),
             stop_token_ids=(self._settings.turn_end_id,),
         )
+
+    def _check_vocabulary(self, generation: Generation) -> None:
+        largest, size = max(generation.token_ids, default=0), self._settings.vocabulary_size
+        if largest >= size:
+            raise StageError(
+                Boundary.MODEL,
+                FailureReason.TOKENIZER_UNUSABLE,
+                f"backend {self._settings.backend} sampled token {largest}, but the tokenizer has "
+                f"{size} tokens: point `LLMPool.spec.tokenizer` to that of the served model",
+                retryable=False,
+            )
 
     def _record(self, request: Prompt, generation: Generation) -> None:
         if generation.finish_reason == "abort" and not generation.token_ids:

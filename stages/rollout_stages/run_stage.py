@@ -119,6 +119,7 @@ def _model_settings(work: Work, backend: LLMBackend, tokenizer: ChatTokenizer) -
         backend=backend.name,
         logprobs_mode=backend.pool.logprobs_mode,
         turn_end_id=tokenizer.turn_end_id,
+        vocabulary_size=tokenizer.vocabulary_size,
         deadline=work.deadline,
     )
 

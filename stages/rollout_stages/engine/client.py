@@ -19,14 +19,8 @@ from rollout_crds.llmpool import LLMPoolSpec
 from rollout_crds.locations import parse_server_url
 from rollout_crds.reasons import FailureReason
 from rollout_crds.result import Boundary
-from rollout_stages.engine.wire import (
-    Completions,
-    Dialect,
-    Generate,
-    GenerationFailed,
-    Sampled,
-    UnusableAnswer,
-)
+from rollout_stages.engine.answers import GenerationFailed, Sampled, UnusableAnswer
+from rollout_stages.engine.wire import Completions, Dialect, Generate
 from rollout_stages.errors import StageError
 from rollout_stages.ports import Generation, Prompt
 
@@ -129,10 +123,16 @@ class VLLMEngine:
             raise self._refused(str(error)) from error
         except (GenerationFailed, ValueError) as error:
             raise _TryAgain(str(error)) from error
+        self._check_against(prompt, sampled)
+        return sampled
+
+    def _check_against(self, prompt: Prompt, sampled: Sampled) -> None:
         if sampled.prompt_token_ids not in (None, prompt.token_ids):
             msg = "the server saw another prompt than the one sent"
             raise self._refused(msg)
-        return sampled
+        if len(sampled.token_ids) > prompt.sampling.max_tokens:
+            msg = f"{len(sampled.token_ids)} tokens, at most {prompt.sampling.max_tokens} asked for"
+            raise self._refused(msg)
 
     async def _post(self, dialect: Dialect, prompt: Prompt, request_id: str) -> httpx2.Response:
         body = dialect.request(prompt, self._model, request_id)

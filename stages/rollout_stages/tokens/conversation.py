@@ -40,6 +40,7 @@ class ChatTokenizer:
 
     def __init__(self, files: ModelFiles) -> None:
         self._tokenizer = files.tokenizer
+        self.vocabulary_size = files.vocabulary_size
         try:
             self._template = ChatTemplate(files.chat_template, files.special_tokens)
             self._native_tools = self._renders_tools()

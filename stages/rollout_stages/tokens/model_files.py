@@ -22,6 +22,8 @@ class ModelFiles:
     tokenizer: Tokenizer
     chat_template: str
     special_tokens: Mapping[str, str]
+    vocabulary_size: int
+    """Token ids are below this, those that only pad the model's embedding included."""
 
 
 def load(directory: Path) -> ModelFiles:
@@ -31,7 +33,13 @@ def load(directory: Path) -> ModelFiles:
         ModelFilesUnusable: One is missing or unreadable.
     """
     config = _json(directory / "tokenizer_config.json")
-    return ModelFiles(_tokenizer(directory), _template(directory, config), _special_tokens(config))
+    tokenizer = _tokenizer(directory)
+    return ModelFiles(
+        tokenizer,
+        _template(directory, config),
+        _special_tokens(config),
+        _vocabulary_size(tokenizer, _json(directory / "config.json")),
+    )
 
 
 def _tokenizer(directory: Path) -> Tokenizer:
@@ -44,6 +52,13 @@ def _tokenizer(directory: Path) -> Tokenizer:
     except Exception as error:  # the binding raises plain Exception
         msg = f"{path} is not a tokenizer: {error}"
         raise ModelFilesUnusable(msg) from error
+
+
+def _vocabulary_size(tokenizer: Tokenizer, model: Mapping[str, Any]) -> int:
+    own = max(tokenizer.get_vocab().values(), default=-1) + 1
+    text = model.get("text_config")
+    stated = {**model, **(text if isinstance(text, dict) else {})}.get("vocab_size")
+    return max(own, stated) if isinstance(stated, int) else own
 
 
 def _json(path: Path) -> dict[str, Any]:

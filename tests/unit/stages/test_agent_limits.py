@@ -69,6 +69,7 @@ async def run(
         backend="b",
         logprobs_mode="processed_logprobs",
         turn_end_id=tokenizer.turn_end_id,
+        vocabulary_size=10_000,
         deadline=asyncio.get_running_loop().time() + 60,
     )
     progress = Progress()

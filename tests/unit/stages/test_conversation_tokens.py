@@ -59,7 +59,7 @@ def byte_tokenizer(*, strips_after_end: bool = False) -> Tokenizer:
 
 def chat(template: str, **options: bool) -> ChatTokenizer:
     return ChatTokenizer(
-        ModelFiles(byte_tokenizer(**options), template, {"bos_token": "<|endoftext|>"})
+        ModelFiles(byte_tokenizer(**options), template, {"bos_token": "<|endoftext|>"}, 1000)
     )
 
 

@@ -180,9 +180,33 @@ async def test_refusal_carries_the_engines_words(server: Server) -> None:
         choice(logprobs={"content": LOGPROBS["content"][:1]}),
         choice(logprobs={"content": LOGPROBS["content"][::-1]}),
         choice(logprobs={"content": [LOGPROBS["content"][0], {"token_id": 9, "logprob": -inf}]}),
+        choice(logprobs={"content": [LOGPROBS["content"][0], {"token_id": 9, "logprob": 3.0}]}),
+        choice(logprobs={"content": [LOGPROBS["content"][0], {"token_id": 9, "logprob": "-1"}]}),
+        choice(logprobs={"content": ["a", "b"]}),
+        choice(logprobs=[-0.25, -0.5]),
+        choice(token_ids=[5, 2**31]),
+        choice(token_ids=[5, -1]),
+        choice(token_ids=[True, 9]),
+        choice(token_ids=[], logprobs={"content": []}, weight_versions=[]),
+        choice(
+            token_ids=[5, 9] * 3, logprobs={"content": LOGPROBS["content"] * 3}, weight_versions=[]
+        ),
+        choice(weight_versions="step-1"),
+        choice(weight_versions=[{"version": "step-1"}]),
+        choice(weight_versions=[{"version": "step-1", "start": 2, "end": 1}]),
+        choice(weight_versions=[{"version": "step-1", "start": 0, "end": 3}]),
         {**GENERATED, "choices": []},
+        {**GENERATED, "choices": "none"},
+        {**GENERATED, "usage": "little"},
+        [GENERATED],
+        None,
     ],
-    ids=["prompt", "no ids", "no log-probs", "too few", "of other tokens", "-inf", "no choice"],
+    ids=[
+        *("prompt", "no ids", "no log-probs", "too few", "of other tokens", "-inf", "above 0"),
+        *("text", "no entries", "no object", "id too large", "id below 0", "id a boolean"),
+        *("no token", "too many tokens", "no spans", "half a span", "span backwards"),
+        *("span too long", "no choice", "choices are text", "usage is text", "list", "null"),
+    ],
 )
 async def test_answer_that_is_no_exact_record_is_refused(
     server: Server, answer: dict[str, Any]

@@ -8,6 +8,7 @@ import pytest
 
 from rollout_crds.rolloutjob import Sampling
 from rollout_crds.trajectory import segments
+from rollout_stages.errors import StageError
 from rollout_stages.model import ModelSettings, RecordedModel
 from rollout_stages.ports import Generation, Prompt
 from rollout_stages.seeds import call_seed
@@ -48,6 +49,7 @@ def recorded(engine: ScriptedEngine, context_tokens: int = 100, **sampling: Any)
         backend="b",
         logprobs_mode="processed_logprobs",
         turn_end_id=END,
+        vocabulary_size=END + 1,
         deadline=asyncio.get_running_loop().time() + 60,
     )
     return RecordedModel(engine, settings, Progress(), lambda ids: "".join(map(chr, ids)))
@@ -104,3 +106,13 @@ async def test_without_a_seed_the_engine_draws() -> None:
 def test_seeds_differ_by_base_sample_and_call(base: int, sample: int, call: int) -> None:
     assert call_seed(base, sample, call) != call_seed(7, 2, 0)
     assert 0 <= call_seed(base, sample, call) < 2**31
+
+
+async def test_token_that_the_tokenizer_does_not_have_is_refused() -> None:
+    model = recorded(ScriptedEngine(generation([5, END + 1])))
+    with pytest.raises(
+        StageError, match=r"token 100.*100 tokens.*LLMPool\.spec\.tokenizer"
+    ) as caught:
+        await model.turn((1, 2))
+    assert (caught.value.reason, caught.value.retryable) == ("TokenizerUnusable", False)
+    assert model.calls == ()
