@@ -35,6 +35,7 @@ KINDS: tuple[ResourceKind, ...] = (
         frozenset(
             {
                 "stages",
+                "placement",
                 "priority",
                 "suspended",
                 "activeDeadlineSeconds",

@@ -20,6 +20,7 @@ from rollout_crds.base import (
 )
 from rollout_crds.markers import Cel, ListMap, ListSet, rules
 from rollout_crds.meta import Conditions, ObjectMeta
+from rollout_crds.placement import Placement
 from rollout_crds.progress import JobProgress
 from rollout_crds.task import Task
 
@@ -218,6 +219,8 @@ class RolloutSpec(ResourceModel):
     """Ignored with `poolRef`."""
     pool_ref: LocalObjectReference | None = None
     """A warm RolloutPool to run in; unset: the job gets stage pods of its own."""
+    placement: Placement | None = None
+    """Where the stage pods run; unset: on the operator's own cluster. Ignored with `poolRef`."""
     groups: Groups = Field(default_factory=Groups)
     retry: Retry = Field(default_factory=Retry)
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0

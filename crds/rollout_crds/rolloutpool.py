@@ -6,6 +6,7 @@ from pydantic import Field
 
 from rollout_crds.base import API_VERSION, ApiVersion, Count, ResourceModel
 from rollout_crds.meta import Conditions, ObjectMeta
+from rollout_crds.placement import Placement
 from rollout_crds.rolloutjob import Stages
 
 
@@ -14,6 +15,8 @@ class RolloutPoolSpec(ResourceModel):
 
     stages: Stages = Field(default_factory=Stages)
     """Size of each stage pool."""
+    placement: Placement | None = None
+    """Where the stage pods run; unset: on the operator's own cluster."""
 
 
 class RolloutPoolStatus(ResourceModel):

@@ -5,13 +5,16 @@ built from, so that a changed spec shows.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 
 from rollout_crds.base import API_VERSION
 from rollout_crds.llmpool import Launch, LLMPool
 from rollout_crds.locations import MAX_SOCKET_PATH
 from rollout_crds.meta import ObjectMeta, OwnerReference
+from rollout_crds.placement import SLURM_ANNOTATION, SLURM_SCHEDULER, Placement
 from rollout_crds.pod import Container, Pod, PodEnvVar, PodSpec
 from rollout_crds.result import Stage
 from rollout_crds.rolloutjob import RolloutJob, Stages, StageSpec
@@ -71,8 +74,22 @@ def _stage_pod(
         suffix=suffix,
         component=f"stage-{stage.value}",
         labels={STAGE_LABEL: stage.value},
-        spec=PodSpec(containers=[container], node_name=site.node_name, restart_policy="OnFailure"),
+        annotations=_placement_annotations(owner.spec.placement),
+        spec=_placed(owner.spec.placement, container, site),
     )
+
+
+def _placed(placement: Placement | None, container: Container, site: Site) -> PodSpec:
+    """A Slurm job is not restarted in place: its pod ends with it and is replaced."""
+    if placement is None:
+        return PodSpec(containers=[container], node_name=site.node_name, restart_policy="OnFailure")
+    return PodSpec(containers=[container], scheduler_name=SLURM_SCHEDULER, restart_policy="Never")
+
+
+def _placement_annotations(placement: Placement | None) -> dict[str, str]:
+    if placement is None:
+        return {}
+    return {SLURM_ANNOTATION: placement.slurm.model_dump_json(by_alias=True, exclude_none=True)}
 
 
 def _work_source(owner: RolloutJob | RolloutPool) -> PodEnvVar:
@@ -152,14 +169,21 @@ def _digest(text: str) -> str:
 
 
 def _pod(
-    owner: Owner, *, suffix: str, component: str, labels: dict[str, str], spec: PodSpec
+    owner: Owner,
+    *,
+    suffix: str,
+    component: str,
+    labels: dict[str, str],
+    spec: PodSpec,
+    annotations: Mapping[str, str] = MappingProxyType({}),
 ) -> Pod:
+    template = spec.model_dump_json(by_alias=True) + "".join(annotations.values())
     return Pod(
         metadata=ObjectMeta(
             name=child_name(owner.metadata.name, suffix),
             namespace=owner.metadata.namespace,
             labels={**_common_labels(owner, component), **labels},
-            annotations={TEMPLATE_ANNOTATION: _digest(spec.model_dump_json(by_alias=True))},
+            annotations={TEMPLATE_ANNOTATION: _digest(template), **annotations},
             owner_references=[owner_reference(owner)],
         ),
         spec=spec,

@@ -125,6 +125,7 @@ OTHER_VALUES = {
     "llm": {"poolRef": {"name": "other"}},
     "sandbox": {"image": "other"},
     "stages": {"run": {"replicas": 2}},
+    "placement": {"slurm": {"partition": "gpu"}},
     "poolRef": {"name": "warm"},
     "groups": {"minimumUsableSamples": 2},
     "retry": {"maxAttempts": 1},
