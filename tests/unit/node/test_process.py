@@ -197,9 +197,7 @@ def test_only_one_node_holds_a_state_directory(tmp_path):
 def test_the_state_directory_is_for_its_owner_alone(tmp_path):
     paths = NodePaths(tmp_path / "deep" / "s")
     paths.make()
-    modes = {
-        path.name: path.stat().st_mode & 0o777 for path in (paths.root, paths.run, paths.logs)
-    }
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (paths.root, paths.run, paths.logs)}
     assert set(modes.values()) == {0o700}
 
 
