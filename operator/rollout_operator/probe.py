@@ -1,14 +1,23 @@
 """Looks at inference servers over HTTP, on TCP or on a Unix socket."""
 
 import os
-from typing import Any
 
 import httpx2
+from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from rollout_crds.locations import parse_server_url
 from rollout_operator.observed import ProbeResult
 
 _TIMEOUT_SECONDS = 5.0
+
+
+class _Model(BaseModel):
+    id: str
+    max_model_len: NonNegativeInt | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
 
 
 class HttpEngineProbe:
@@ -48,12 +57,7 @@ def _models(url: str, response: httpx2.Response) -> ProbeResult:
     if not response.is_success:
         return ProbeResult(url, error=f"/v1/models answers {response.status_code}")
     try:
-        models = tuple(_model(entry) for entry in response.json()["data"])
-    except (ValueError, KeyError, TypeError):
+        served = _Models.model_validate_json(response.content).data
+    except ValidationError:
         return ProbeResult(url, error="/v1/models does not answer in the form of OpenAI's API")
-    return ProbeResult(url, models=models)
-
-
-def _model(entry: dict[str, Any]) -> tuple[str, int | None]:
-    length = entry.get("max_model_len")
-    return str(entry["id"]), length if isinstance(length, int) else None
+    return ProbeResult(url, models=tuple((model.id, model.max_model_len) for model in served))

@@ -7,12 +7,17 @@ from typing import Any
 
 from rollout_client.cli.rest import Gateway
 from rollout_client.cli.sources import Source
-from rollout_client.errors import GatewayError
+from rollout_client.errors import GatewayError, Unavailable
 from rollout_crds.llmpool import Endpoint, LLMPool, LLMPoolSpec
-from rollout_crds.locations import image_paths
+from rollout_crds.locations import IMAGE_ARCHIVES, image_paths
 from rollout_crds.rolloutjob import RolloutJob
 
 _PROBE_SECONDS = 5.0
+_MODELS = "/v1/models"
+_ARCHIVES = tuple(f"{scheme}:" for scheme in IMAGE_ARCHIVES)
+_SIF_MAGIC = b"SIF_MAGIC"
+_SIF_HEADER = 32 + len(_SIF_MAGIC)
+"""Bytes of a SIF up to the end of its magic, which comes behind an interpreter line."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,14 @@ def models_at(url: str) -> list[str]:
     """The models that the inference server at `url` serves.
 
     Raises:
-        GatewayError: It does not answer.
+        GatewayError: It does not answer, or not as an inference server does.
     """
-    answer: dict[str, Any] = Gateway(url, timeout_seconds=_PROBE_SECONDS).get("/v1/models")
-    return [str(model.get("id")) for model in answer.get("data", [])]
+    answer: dict[str, Any] = Gateway(url, timeout_seconds=_PROBE_SECONDS).get(_MODELS)
+    try:
+        return [str(model["id"]) for model in answer["data"]]
+    except (KeyError, TypeError) as error:
+        msg = f"{_MODELS} does not answer in the form of OpenAI's API"
+        raise GatewayError(msg, request=f"GET {_MODELS}") from error
 
 
 def _job_problems(job: RolloutJob, machine: Machine) -> Iterator[str]:
@@ -74,11 +83,19 @@ def _job_problems(job: RolloutJob, machine: Machine) -> Iterator[str]:
 
 def _image_problem(image: str, machine: Machine) -> str | None:
     paths = image_paths(image, machine.images)
-    if any(path.exists() for path in paths):
-        return None
+    if found := next((path for path in paths if path.exists()), None):
+        return None if image.startswith(_ARCHIVES) else _sif_problem(found)
     if len(paths) == 1:
         return f"{paths[0]} does not exist; build or copy it there"
     return f"no image {image!r} in {machine.images} (there are: {_names(machine.images)})"
+
+
+def _sif_problem(path: Path) -> str | None:
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(_SIF_HEADER)[-len(_SIF_MAGIC) :] != _SIF_MAGIC:
+                return f"{path} is not a SIF file; build it with `apptainer build`"
+    return None
 
 
 def _names(folder: Path) -> str:
@@ -112,10 +129,10 @@ def _endpoint_problems(
     try:
         served = ask(endpoint.url)
     except GatewayError as error:
-        cause = str(error.__cause__ or error.detail)
+        cause = error.__cause__ if isinstance(error, Unavailable) else None
         yield (
-            f"spec.endpoints[{index}].url: no answer from {endpoint.url}: {cause}; "
-            "start the inference server, or correct the URL"
+            f"spec.endpoints[{index}].url: no inference server answers at {endpoint.url}: "
+            f"{cause or error.detail}; start it, or correct the URL"
         )
         return
     if model not in served:

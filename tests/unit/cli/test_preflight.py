@@ -1,6 +1,8 @@
 """What is missing is told before anything starts."""
 
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from rollout_crds.rolloutjob import RolloutJob
 def machine(tmp_path: Path) -> Machine:
     for folder in ("images", "models/m", "bin"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "images" / "python.sif").touch()
+    (tmp_path / "images" / "python.sif").write_bytes(
+        b"#!launcher\n".ljust(32, b"\0") + b"SIF_MAGIC\0"
+    )
     (tmp_path / "models" / "m" / "tokenizer.json").touch()
     return Machine(tmp_path / "images", tmp_path / "models", tmp_path / "bin")
 
@@ -68,10 +72,45 @@ def test_a_missing_image_by_path_is_named(machine: Machine, image: str) -> None:
     assert "does not exist" in line
 
 
+def test_a_file_that_is_no_sif_is_named(machine: Machine, tmp_path: Path) -> None:
+    text = tmp_path / "notes.sif"
+    text.write_text("hello")
+    (line,) = preflight([job(str(text))], machine)
+    assert f"spec.sandbox.image: {text} is not a SIF file" in line
+    assert preflight([job(f"docker-archive:{text}")], machine) == []
+
+
+class _Answers(BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"[]", b"null", b'{"data": 5}', b'{"data": ["m"]}', b'{"data": [{}]}']
+)
+def test_a_server_that_is_none_for_inference_is_named(machine: Machine, body: bytes) -> None:
+    handler = type("Answers", (_Answers,), {"body": body})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever).start()
+        endpoints = [{"url": f"http://127.0.0.1:{server.server_port}"}]
+        (line,) = preflight([pool(endpoints=endpoints, tokenizer="m")], machine)
+        server.shutdown()
+    assert "spec.endpoints[0].url: " in line
+    assert "/v1/models does not answer in the form of OpenAI's API" in line
+
+
 def test_an_endpoint_without_an_answer_is_named(machine: Machine) -> None:
     (line,) = preflight([pool(endpoints=ENDPOINT, tokenizer="m")], machine, no_answer)
     assert line.startswith(
-        "job.yaml: LLMPool/m: spec.endpoints[0].url: no answer from http://h:1: "
+        "job.yaml: LLMPool/m: spec.endpoints[0].url: no inference server answers at http://h:1: "
     )
 
 
