@@ -78,6 +78,8 @@ class FailureReason(StrEnum):
     """The sandbox could not be started."""
     SANDBOX_DIED = "SandboxDied"
     """The sandbox ended while it was in use."""
+    SANDBOX_LIMIT_EXCEEDED = "SandboxLimitExceeded"
+    """The agent used more than its sandbox may have, which was ended."""
     SETUP_FAILED = "SetupFailed"
     """A set-up command of the task exited non-zero."""
     INVALID_TASK = "InvalidTask"

@@ -112,7 +112,16 @@ def error_of(status: int, body: bytes) -> SandboxError:
     """Return the error that an answer stands for."""
     try:
         parsed = decode(ErrorBody, body)
-        return TOOL_ERRORS[parsed.error](parsed.message)
+        return TOOL_ERRORS[parsed.error](printable(parsed.message))
     except (ValueError, KeyError):
-        text = body[:256].decode(errors="replace")
+        text = printable(body[:256].decode(errors="replace"))
         return SandboxDied(f"the server failed with status {status}: {text}")
+
+
+def printable(text: str) -> str:
+    r"""Return text that names of an agent's files went into, fit for a log and a terminal.
+
+    >>> printable("a\x1b[31m\nb")
+    'a\\x1b[31m\nb'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

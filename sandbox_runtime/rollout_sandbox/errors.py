@@ -9,6 +9,7 @@
     │   ├── LayerNotFound        neither the layer cache nor the blob store has the layer
     │   ├── StartFailed          the sandbox did not come up
     │   └── SandboxDied          it came up and went away, or was stopped, while in use
+    ├── LimitExceeded            the agent used more than the sandbox may have, which was ended
     └── ToolError                an answer to the caller's request; the sandbox is fine
         ├── PathNotFound         no such file or directory in the sandbox
         ├── PathRefused          the path is not of the wanted kind, or may not be touched
@@ -47,6 +48,10 @@ class StartFailed(InfrastructureError):
 
 class SandboxDied(InfrastructureError):
     """The sandbox ended, or its server stopped answering, while it was in use."""
+
+
+class LimitExceeded(SandboxError):
+    """The sandbox was ended since the agent used more than it may; names the limit."""
 
 
 class ToolError(SandboxError):

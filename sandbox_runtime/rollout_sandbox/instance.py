@@ -7,7 +7,7 @@ from asyncio.subprocess import DEVNULL, STDOUT, Process
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import StartFailed
+from .errors import LimitExceeded, SandboxDied, SandboxError, StartFailed
 from .owner import record_processes, recorded_processes
 from .ports import Launch, Place
 from .server.processes import descendants, kill_all, process_table
@@ -60,6 +60,7 @@ class Instance:
         self.place = place
         self._process = process
         self._lifeline = lifeline
+        self._exceeded: str | None = None
 
     @classmethod
     async def spawn(cls, launch: Launch, place: Place, inherited: Inherited) -> "Instance":
@@ -109,6 +110,19 @@ class Instance:
         except OSError:
             text = ""
         return f"{ended}: {text}" if text else ended
+
+    def death(self, cause: SandboxDied | None = None) -> SandboxError:
+        """Return the error of a sandbox that is gone: whose fault it is, and its last words."""
+        if self._exceeded is not None:
+            return LimitExceeded(self._exceeded)
+        return SandboxDied(
+            f"sandbox {self.place.root.name}: {cause or 'it has ended'}{self.last_words()}"
+        )
+
+    async def end_over(self, limit: str) -> None:
+        """End the sandbox because the agent exceeded a limit."""
+        self._exceeded = limit
+        await self.kill()
 
     async def kill(self) -> None:
         """End all processes and wait until they are gone.

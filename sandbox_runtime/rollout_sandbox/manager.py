@@ -34,6 +34,7 @@ from .server.types import ServerConfig
 from .trees import remove_tree
 
 _START_SECONDS = 60.0
+_DISK_SECONDS = 1.0
 # What reaches a backend's program from the worker's environment; nothing of it enters the sandbox.
 _HOST_ENV = ("PATH", "HOME", "USER", "TMPDIR", "XDG_RUNTIME_DIR")
 
@@ -69,6 +70,7 @@ class SandboxManager:
         self._owner: Owner | None = None
         self._backend: SandboxBackend | None = None
         self._runtime: Path | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "SandboxManager":
         """Claim the owner's directory, remove what dead owners left, make the runtime.
@@ -77,6 +79,7 @@ class SandboxManager:
             SandboxUnavailable: no backend works here, or a live worker has the same name.
         """
         await asyncio.to_thread(self._prepare)
+        self._watching = asyncio.create_task(self._watch_disks())
         return self
 
     async def __aexit__(
@@ -86,6 +89,9 @@ class SandboxManager:
         trace: TracebackType | None,
     ) -> None:
         """Stop all sandboxes that still run and give the owner's name back."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
         await asyncio.gather(*(sandbox.stop() for sandbox in self._running))
         self._running.clear()
         if self._owner is not None:
@@ -155,6 +161,15 @@ class SandboxManager:
             raise
         return Sandbox(instance, client, spec.limits, self._layers)
 
+    async def _watch_disks(self) -> None:
+        """Look at all disks in turn, resting ten times as long as that takes."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            begun = clock()
+            for sandbox in [*self._running]:
+                await sandbox.check_disk()
+            await asyncio.sleep(max(_DISK_SECONDS, 10 * (clock() - begun)))
+
     def _prepare(self) -> None:
         self._root.mkdir(parents=True, exist_ok=True)
         name = choose(probe(self._root), self._wanted_backend)
@@ -199,6 +214,7 @@ def server_command(spec: SandboxSpec, inherited: Inherited) -> list[str]:
         memory_bytes=limits.memory_bytes,
         processes=limits.processes,
         open_files=limits.open_files,
+        disk_bytes=limits.disk_bytes,
     )
     python = [f"{RUNTIME_MOUNT}/bin/python3", "-I", "-X", "utf8"]
     return [*python, "-m", "rollout_sandbox.server", encode(config).decode()]

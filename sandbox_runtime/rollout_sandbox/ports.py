@@ -11,15 +11,18 @@ from typing import Literal, Protocol
 
 RUNTIME_MOUNT = "/.rollout/runtime"
 RUN_MOUNT = "/.rollout/run"
+KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
+"""What in `/proc` the owner of files there may write, whom no capability is asked of: where the
+host's user is root, so is their owner. A backend makes them read-only."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """Bounds of one sandbox.
 
-    Memory, processes and open files are rlimits of each process the tools start (`ulimit -v`, `-u`,
-    `-n`), so memory is per process, and the process count does not bind when the host user is root.
-    Whole-sandbox limits are those of the pod or job around the worker.
+    Memory and processes are those of the whole sandbox (`server.guard`): over them, all of
+    its processes are ended, and the agent is told. Before that, rlimits refuse one process more
+    memory or files than that. A sandbox over its disk limit is ended (`LimitExceeded`).
     """
 
     action_seconds: float = 600.0
@@ -31,6 +34,8 @@ class Limits:
     memory_bytes: int | None = None
     processes: int | None = None
     open_files: int | None = None
+    disk_bytes: int | None = None
+    """What it may write: its layer, `/tmp` and `/var/tmp`; also the largest size of one file."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from .client import SandboxClient
+from .disk import tree_bytes
 from .errors import SandboxDied
 from .instance import Instance
 from .layers import LayerStore
@@ -33,7 +34,7 @@ _FILE_SECONDS = 120.0
 
 
 class Sandbox:
-    """A started sandbox. Every method raises `SandboxDied` once it is gone."""
+    """A started sandbox. Once it is gone, methods raise `SandboxDied` or `LimitExceeded`."""
 
     def __init__(
         self, instance: Instance, client: SandboxClient, limits: Limits, layers: LayerStore
@@ -134,6 +135,17 @@ class Sandbox:
         await self._end()
         return await asyncio.to_thread(self._layers.commit, self._instance.place.upper)
 
+    async def check_disk(self) -> None:
+        """End the sandbox if it has written more than it may."""
+        limit = self._limits.disk_bytes
+        if limit is None or self._instance.ended:
+            return
+        place = self._instance.place
+        used = await asyncio.to_thread(lambda: sum(map(tree_bytes, (place.upper, place.scratch))))
+        if used > limit:
+            written = f"sandbox {self.id}: {used >> 20} MiB written to disk"
+            await self._instance.end_over(f"{written}, over the limit of {limit >> 20} MiB")
+
     async def stop(self) -> None:
         """End the sandbox and remove all that it left; again is harmless."""
         await self._end()
@@ -154,12 +166,10 @@ class Sandbox:
         self, path: str, request: object, seconds: float, content: bytes = b""
     ) -> bytes:
         if self._instance.ended:
-            message = f"sandbox {self.id} has ended{self._instance.last_words()}"
-            raise SandboxDied(message)
+            raise self._instance.death()
         try:
             return await self._client.request(
                 path, encode(request), content, timeout_seconds=seconds
             )
         except SandboxDied as error:
-            message = f"sandbox {self.id}: {error}{self._instance.last_words()}"
-            raise SandboxDied(message) from error
+            raise self._instance.death(error) from error

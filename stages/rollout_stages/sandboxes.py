@@ -26,6 +26,9 @@ from rollout_stages.ports import CommandResult, Sandbox
 _DIED = Verdict(FailureReason.SANDBOX_DIED, retryable=True)
 _UNAVAILABLE = Verdict(FailureReason.SANDBOX_UNAVAILABLE, retryable=True)
 _USE: Verdicts = {
+    errors.LimitExceeded: Verdict(
+        FailureReason.SANDBOX_LIMIT_EXCEEDED, retryable=False, policy_error=True
+    ),
     errors.SandboxDied: _DIED,
     errors.InfrastructureError: _UNAVAILABLE,
 }

@@ -8,7 +8,10 @@ sets the owner's read and write bits in what it stores: a committed `0444` comes
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..ports import RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
+from ..ports import KERNEL_SETTINGS, RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
+
+# Not by the program `fakeroot`, which needs itself and a libc of its kind in the image.
+_ROOT_OF_A_NAMESPACE = ("--fakeroot", "--ignore-fakeroot-command")
 
 
 class Apptainer:
@@ -29,15 +32,21 @@ class Apptainer:
         argv = [
             *("setpriv", "--pdeathsig", "KILL", "--"),
             *(str(self._program), "--silent", "--config", str(self._config), "exec"),
-            *("--userns" if self._root else "--fakeroot", "--pid", "--ipc"),
+            *(("--userns",) if self._root else _ROOT_OF_A_NAMESPACE),
+            *("--pid", "--ipc"),
             *("--net", "--network", "none"),
             *("--containall", "--no-home", "--no-init", "--cleanenv", "--no-eval"),
             *("--no-mount", "sys,bind-paths"),
             *("--workdir", str(place.scratch)),
             *("--bind", f"{entry.runtime}:{RUNTIME_MOUNT}:ro"),
             *("--bind", f"{place.run}:{RUN_MOUNT}"),
+            *(word for place in _kernel_settings() for word in ("--bind", f"{place}:{place}:ro")),
             *(word for layer in entry.layers for word in ("--overlay", f"{layer}:ro")),
             *("--overlay", str(place.overlay)),
             *("--pwd", "/", str(entry.image.path), *server),
         ]
         return Launch(argv=tuple(argv), env=dict(entry.env))
+
+
+def _kernel_settings() -> list[Path]:
+    return [place for name in KERNEL_SETTINGS if (place := Path("/proc", name)).exists()]

@@ -8,9 +8,15 @@ no power over that mount.
 from collections.abc import Sequence
 
 from ..errors import SandboxUnavailable
-from ..ports import RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
+from ..ports import KERNEL_SETTINGS, RUN_MOUNT, RUNTIME_MOUNT, Entry, Launch
 
-_MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
+# Inotify is counted per host user: what this namespace may have of it leaves some to the worker.
+_MOUNT = """\
+mount -t overlay overlay -o "$1" "$2" && shift 2 || exit
+echo 32 2>/dev/null >/proc/sys/user/max_inotify_instances
+echo 8192 2>/dev/null >/proc/sys/user/max_inotify_watches
+exec "$@"
+"""
 
 
 class Bubblewrap:
@@ -31,12 +37,18 @@ class Bubblewrap:
             *("--bind", str(place.merged), "/"),
             *("--ro-bind", str(entry.runtime), RUNTIME_MOUNT),
             *("--bind", str(place.run), RUN_MOUNT),
-            *("--proc", "/proc", "--dev", "/dev"),
+            *("--proc", "/proc", *_read_only_kernel(), "--dev", "/dev"),
             *("--bind", str(place.scratch / "tmp"), "/tmp"),  # noqa: S108 - inside the sandbox
             *("--bind", str(place.scratch / "var_tmp"), "/var/tmp"),  # noqa: S108
             *("--chdir", "/", "--", *server),
         ]
         return Launch(argv=tuple(argv), env=dict(entry.env))
+
+
+def _read_only_kernel() -> list[str]:
+    """Return binds that keep the host's root, without any capability, from setting the kernel."""
+    places = (f"/proc/{name}" for name in KERNEL_SETTINGS)
+    return [word for place in places for word in ("--ro-bind-try", place, place)]
 
 
 def overlay_options(entry: Entry) -> str:

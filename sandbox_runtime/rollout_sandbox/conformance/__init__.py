@@ -9,7 +9,7 @@ Example::
 The checks use only what a POSIX shell and busybox offer, so that they run in any image.
 """
 
-from . import isolation, layers, lifecycle, tools
+from . import isolation, layers, lifecycle, limits, tools
 from .core import CHECKS, ConformanceFailure, Subject, run_check
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "isolation",
     "layers",
     "lifecycle",
+    "limits",
     "run_check",
     "tools",
 ]

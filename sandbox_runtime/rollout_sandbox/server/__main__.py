@@ -15,6 +15,7 @@ import threading
 import traceback
 
 from .app import App, make_context
+from .guard import Guard
 from .http import Connection
 from .messages import decode
 from .privileges import shed
@@ -23,7 +24,7 @@ from .refusals import Refusal
 from .types import ServerConfig
 from .watches import Watches
 
-_TICK_SECONDS = 1.0
+_TICK_SECONDS = 0.5
 _STACK_BYTES = 512 * 1024
 
 
@@ -53,21 +54,17 @@ def _accept(app: App, listener: socket.socket, content_bytes: int) -> None:
     threading.Thread(target=_serve, args=(app, connection), daemon=True).start()
 
 
-def _watch_children(watches: Watches) -> None:
-    """Wake the loop when a process has ended, to reap the orphans among them."""
-    woken, waking = os.pipe()
-    for end in (woken, waking):
-        os.set_blocking(end, False)
-    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+def _look_after_processes(watches: Watches, guard: Guard) -> None:
+    """While there are processes, reap orphans and hold the others to the limits."""
+    signal.set_wakeup_fd(watches.waking, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     reaper = Reaper()
 
-    def note() -> None:
-        os.read(woken, 4096)
-        watches.wake()
+    def tick() -> bool:
+        more = guard.check()
+        return reaper.scan(process_table(), os.getpid()) or more
 
-    watches.add(woken, note)
-    watches.tick_with(lambda: reaper.scan(process_table(), os.getpid()), _TICK_SECONDS)
+    watches.tick_with(tick, _TICK_SECONDS)
 
 
 def main() -> None:
@@ -80,10 +77,11 @@ def main() -> None:
     threading.stack_size(_STACK_BYTES)
     watches = Watches()
     watches.add(config.lifeline_fd, lambda: _end_with_the_worker(config.lifeline_fd))
-    _watch_children(watches)
+    guard = Guard(config)
+    _look_after_processes(watches, guard)
     listener = socket.socket(fileno=config.socket_fd)
     listener.set_inheritable(False)
-    app = App(make_context(config, dict(os.environ), watches))
+    app = App(make_context(config, dict(os.environ), watches), guard)
     watches.add(listener.fileno(), lambda: _accept(app, listener, config.transfer_bytes))
     watches.run()
 

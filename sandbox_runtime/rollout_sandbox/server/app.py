@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from .guard import Guard
 from .http import Request
 from .messages import decode
 from .programs import find_bash, tool_environment
@@ -39,8 +40,9 @@ class Context(NamedTuple):
 class App:
     """All tools of one sandbox. Called by one thread per connection."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, guard: Guard) -> None:
         self._context = context
+        self._guard = guard
         self._tools: dict[str, dict[str, Action]] = {}
         self._importing = threading.Lock()
 
@@ -60,7 +62,14 @@ class App:
             message = decode(action.kind, request.message)
         except ValueError as error:
             raise Refusal(Code.INVALID_REQUEST, str(error)) from error
-        return action.run(message, request.content)
+        self._context.watches.wake()
+        return self._with_note(action.run(message, request.content))
+
+    def _with_note(self, result: Any) -> object:
+        """Tell the agent when the guard has ended what it was running."""
+        if not hasattr(result, "output") or not (note := self._guard.take_note()):
+            return result
+        return result._replace(output=result.output + note)
 
     def _actions(self, tool: str) -> dict[str, Action]:
         if tool not in self._tools:

@@ -5,6 +5,7 @@ trace the server, or undo the read-only mounts of the runtime. Done here since b
 """
 
 import ctypes
+import os
 from collections.abc import Iterable
 
 # Numbers of linux/capability.h.
@@ -28,6 +29,9 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -50,6 +54,14 @@ def shed() -> None:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     _restrict_own_sets(kept)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _leave_the_keyring()
+
+
+def _leave_the_keyring() -> None:
+    """Take an empty session keyring: the worker's, which is inherited, may hold its tickets."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def _restrict_own_sets(kept: int) -> None:

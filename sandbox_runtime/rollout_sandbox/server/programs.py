@@ -35,20 +35,22 @@ def find_bash(env: dict[str, str]) -> str:
 def limited(config: ServerConfig, argv: list[str]) -> list[str]:
     """Return `argv` behind a shell that sets the rlimits and then becomes the program.
 
+    The kernel, out of memory, is told to take the program and not the server.
+
     >>> config = ServerConfig(socket_fd=3, lifeline_fd=4, workdir="/", run_dir="/", env={},
     ...     action_seconds=1, output_bytes=1, transfer_bytes=1, processes=9)
     >>> limited(config, ["ls"])[2:]
-    ['ulimit -u 9 && exec "$0" "$@"', 'ls']
+    ['echo 500 >/proc/self/oom_score_adj; ulimit -c 0 && ulimit -u 9 && exec "$0" "$@"', 'ls']
     """
-    settings: list[str] = []
+    settings = ["echo 500 >/proc/self/oom_score_adj; ulimit -c 0"]
     if config.memory_bytes is not None:
         settings.append(f"ulimit -v {config.memory_bytes // 1024}")
     if config.processes is not None:
         settings.append(f"ulimit -u {config.processes}")
     if config.open_files is not None:
         settings.append(f"ulimit -n {config.open_files}")
-    if not settings:
-        return argv
+    if config.disk_bytes is not None:
+        settings.append(f"ulimit -f {config.disk_bytes // 1024}")
     script = " && ".join([*settings, 'exec "$0" "$@"'])
     return [_OWN_BASH, "-c", script, *argv]
 

@@ -18,6 +18,7 @@ class ServerConfig(NamedTuple):
     memory_bytes: int | None = None
     processes: int | None = None
     open_files: int | None = None
+    disk_bytes: int | None = None
 
 
 class Health(NamedTuple):

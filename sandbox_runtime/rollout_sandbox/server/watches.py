@@ -3,6 +3,7 @@
 Callbacks must be short. Other threads may add and remove descriptors while the loop waits.
 """
 
+import os
 import select
 import time
 from collections.abc import Callable
@@ -17,6 +18,11 @@ class Watches:
         self._tick: Callable[[], bool] | None = None
         self._interval = 0.0
         self._due: float | None = None
+        self._woken, self.waking = os.pipe()
+        """`waking`: a byte written to it wakes the loop and starts ticking."""
+        for end in (self._woken, self.waking):
+            os.set_blocking(end, False)
+        self.add(self._woken, self._start_ticking)
 
     def add(self, descriptor: int, callback: Callable[[], None]) -> None:
         """Call `callback` in the main thread whenever `descriptor` can be read."""
@@ -34,7 +40,12 @@ class Watches:
         self._interval = interval_seconds
 
     def wake(self) -> None:
-        """Start ticking, if that is not so already."""
+        """Start ticking, if that is not so already; for any thread."""
+        if self._due is None:
+            os.write(self.waking, b"w")
+
+    def _start_ticking(self) -> None:
+        os.read(self._woken, 4096)
         if self._due is None:
             self._due = time.monotonic() + self._interval
 

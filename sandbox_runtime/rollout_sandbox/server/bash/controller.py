@@ -23,10 +23,12 @@ class BashController:
     def run(self, request: BashRequest) -> BashResult:
         """Run a command in the shell as earlier commands left it."""
         with self._turn:
+            background = self._take_background()
+            lost = self._shell is not None and not self._shell.alive
+            if lost:
+                self._discard()
             shell = self._shell or self._start()
-            self._watches.remove(shell.fd)
             output = OutputBuffer(self._config.output_bytes)
-            background = shell.take_background()
             limit = time_limit(self._config, request.timeout_seconds)
             done = shell.run(request.command, limit, output)
             exit_code = done.exit_code
@@ -41,17 +43,26 @@ class BashController:
                 exit_code=exit_code,
                 timed_out=done.timed_out,
                 cut_bytes=output.cut_bytes,
-                shell_restarted=not done.shell_alive,
+                shell_restarted=lost or not done.shell_alive,
                 background=background,
             )
 
     def restart(self) -> None:
         """Throw the shell away; the next command starts a new one."""
         with self._turn:
-            if self._shell is not None:
-                shell, self._shell = self._shell, None
-                self._watches.remove(shell.fd)
-                shell.close()
+            self._discard()
+
+    def _discard(self) -> None:
+        if self._shell is not None:
+            shell, self._shell = self._shell, None
+            self._watches.remove(shell.fd)
+            shell.close()
+
+    def _take_background(self) -> str:
+        if self._shell is None:
+            return ""
+        self._watches.remove(self._shell.fd)
+        return self._shell.take_background()
 
     def _drain(self, shell: Shell) -> None:
         """Between commands, take what background jobs print, so that none waits for a reader."""

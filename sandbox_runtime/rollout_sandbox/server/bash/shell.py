@@ -39,21 +39,37 @@ class Shell:
         self.fd = self._pty.fd
         self._poll = select.poll()
         self._poll.register(self.fd, select.POLLIN)
-        self._script = f"{run_dir}/bash-{self._pty.pid}"
+        self._run_dir = run_dir
         self._background_bytes = background_bytes
         self._background: OutputBuffer | None = None
         self._alive = True
         self._last_status = 0
         self._pty.write(SETUP)
 
+    @property
+    def alive(self) -> bool:
+        """Whether the terminal is still open."""
+        return self._alive
+
     def run(self, command: str, timeout_seconds: float, output: OutputBuffer) -> Completion:
         """Run a command; its output goes to `output` as it comes."""
         frame = Frame(os.urandom(16).hex())
-        with open(self._script, "w") as script:  # noqa: PTH123 - pathlib is not loaded here
-            script.write(command)
+        # A new name each time, which nobody inside can have taken.
+        script = f"{self._run_dir}/{os.urandom(8).hex()}"
+        with open(script, "x") as file:  # noqa: PTH123 - pathlib is not loaded here
+            file.write(command)
+        try:
+            return self._run(script, frame, timeout_seconds, output)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(script)  # noqa: PTH108
+
+    def _run(
+        self, script: str, frame: Frame, timeout_seconds: float, output: OutputBuffer
+    ) -> Completion:
         scanner = Scanner(frame, output)
         self._pty.reset_modes()
-        self._pty.write(frame.run_line(self._script, self._last_status))
+        self._pty.write(frame.run_line(script, self._last_status))
         timed_out = not self._scan(scanner, timeout_seconds)
         if timed_out and not self._interrupt(frame, scanner):
             self._pty.kill()
@@ -67,9 +83,12 @@ class Shell:
 
     def drain(self) -> bool:
         """Take what was printed since the last command; return False once the shell is gone."""
-        if data := self._pty.read():
-            self._keep_background(data)
-        return data is not None
+        data = self._pty.read()
+        if data is None:
+            self._alive = False
+            return False
+        self._keep_background(data)
+        return True
 
     def take_background(self) -> str:
         """Return what `drain` took since the last call."""
@@ -86,8 +105,6 @@ class Shell:
             self._exit_status(_EXIT_GRACE_SECONDS)
         self._pty.close()
         self._alive = False
-        with suppress(FileNotFoundError):
-            os.unlink(self._script)  # noqa: PTH108 - pathlib is not loaded here
         return status
 
     def _keep_background(self, data: bytes) -> None:
