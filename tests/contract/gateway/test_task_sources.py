@@ -2,10 +2,16 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
+import pytest
 
+from rollout_api.core.task_lines import Entry
+from rollout_api.services import jobs
+from rollout_api.services.task_source import next_chunk
 from tests.contract.gateway.samples import Worker, progress, set_state, submit, tasks
 
 
@@ -76,9 +82,17 @@ async def test_a_source_without_a_valid_task_is_refused_with_its_errors(
 
 
 async def test_a_job_that_is_cancelled_while_it_loads_ends_completely(
-    worker: Worker, tmp_path: Path
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = lines(tmp_path / "tasks.jsonl", *(task(f"t{n}") for n in range(1200)))
+    cancelled = threading.Event()
+
+    def after_the_first_chunk(entries: Iterator[Entry], size: int) -> list[Entry]:
+        chunk = next_chunk(entries, size)
+        assert (chunk and chunk[0].line == 1) or cancelled.wait(30)
+        return chunk
+
+    source = lines(tmp_path / "tasks.jsonl", *(task(f"t{n}") for n in range(500)))
+    monkeypatch.setattr(jobs, "next_chunk", after_the_first_chunk)
     loading = asyncio.create_task(submit(worker.http, tasks=source, samplesPerTask=2))
     for _ in range(1000):
         if (await worker.http.get("/internal/v1/jobs/u1")).status_code == 200:
@@ -86,7 +100,8 @@ async def test_a_job_that_is_cancelled_while_it_loads_ends_completely(
         await asyncio.sleep(0.01)
     await set_state(worker.http, cancelled="not needed")
     assert not loading.done()
-    assert (await loading).json()["rollouts"] == 2400
+    cancelled.set()
+    assert (await loading).json()["rollouts"] == 1000
     view = (await worker.http.get("/internal/v1/jobs/u1")).json()
     assert view["complete"] is True
-    assert view["progress"]["outcomes"]["cancelled"] == 2400
+    assert view["progress"]["outcomes"]["cancelled"] == 1000
