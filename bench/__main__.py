@@ -2,9 +2,9 @@
 
 import argparse
 
-from bench import idle_memory, overhead
+from bench import idle_memory, overhead, sandbox
 
-BENCHMARKS = {"overhead": overhead.run, "idle-memory": idle_memory.run}
+BENCHMARKS = {"overhead": overhead.run, "idle-memory": idle_memory.run, "sandbox": sandbox.run}
 
 
 def main() -> None:

@@ -4,9 +4,8 @@ Each command gets a nonce. The shell prints a begin mark with it, runs the comma
 mark with the exit status. Text outside the marks (prompts, job notices) is dropped. The line sent
 to the shell holds the nonce in two halves, so a shell that echoes or traces it forges no mark.
 
-The end mark is printed by the same line, so that no program can read it away as its input; and
-again at the next prompt, since an error may make the shell drop the rest of the line. The first one
-counts.
+The end mark is printed by the same line, so that no program can read it away as its input; or else
+at the next prompt, since an error may make the shell drop the rest of the line.
 """
 
 import re
@@ -44,7 +43,8 @@ class Frame(NamedTuple):
             f"__rollout_status {last_status}"
         )
         run = 'builtin eval "$__rollout_command"'
-        return f" {{ {start}; }} 2>/dev/null; {run}; {self._print_end()}\n".encode()
+        end = f"{self._print_end()}; PROMPT_COMMAND="
+        return f" {{ {start}; }} 2>/dev/null; {run}; {end}\n".encode()
 
     def _print_end(self, *, escaped: bool = False) -> str:
         first, second = self._halves()

@@ -57,8 +57,8 @@ class Pty:
             os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Give the terminal back."""
-        os.close(self.fd)
+        """Give the terminal back; ptyprocess' file owns the descriptor and would close it again."""
+        self._process.fileobj.close()
         self._process.closed = True
 
 
