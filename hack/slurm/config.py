@@ -103,8 +103,8 @@ class Layout:
             f"NodeName={self.host} NodeAddr=127.0.0.1 CPUs={shape.cpus} "
             f"RealMemory={shape.memory_mib} {gres} State=UNKNOWN",
             f"PartitionName=main Nodes={self.host} Default=YES MaxTime=1-00:00:00 "
-            "DefaultTime=01:00:00 DefMemPerCPU=100 State=UP PriorityTier=2 PreemptMode=OFF",
+            "DefaultTime=01:00:00 DefMemPerCPU=1000 State=UP PriorityTier=2 PreemptMode=OFF",
             f"PartitionName=scavenge Nodes={self.host} MaxTime=1-00:00:00 "
-            "DefMemPerCPU=100 State=UP PriorityTier=1 GraceTime=5 PreemptMode=REQUEUE",
+            "DefMemPerCPU=1000 State=UP PriorityTier=1 GraceTime=5 PreemptMode=REQUEUE",
         ]
         return "\n".join(lines) + "\n"

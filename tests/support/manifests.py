@@ -36,8 +36,8 @@ MISTAKES = {
         "samplePerTask: 2",
         "9: RolloutJob/demo: spec.samplePerTask: unknown field; did you mean `samplesPerTask`? "
         "valid fields: activeDeadlineSeconds, agent, groups, handler, llm, managedBy, placement, "
-        "poolRef, preRunningDeadlineSeconds, priority, retry, samplesPerTask, sandbox, stages, suspended, "
-        "tasks, ttlSecondsAfterFinished",
+        "poolRef, preRunningDeadlineSeconds, priority, retry, samplesPerTask, sandbox, stages, "
+        "suspended, tasks, ttlSecondsAfterFinished",
     ),
     "Python's spelling of a field": (
         "sampling:",

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from hack.slurm.cluster import Cluster, running_cluster
-from tests.support.system import wait_until
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.slurm
 
