@@ -114,6 +114,7 @@ class RolloutSummary(DataModel):
     trainable: bool | None = None
     reward: float | None = None
     failure: Failure | None = None
+    """Of a rollout that has not finished: why its stage is tried again."""
     turns: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0

@@ -15,7 +15,10 @@ State = Literal["waiting", "queued", "running", "finished"]
 def summarise(
     rollout: RolloutSummary, units: Mapping[Stage, Unit], running: LeaseProgress | None
 ) -> RolloutSummary:
-    """Fill in stage, state, active times, and the counters of a RUN that goes on."""
+    """Fill in stage, state, active times, and the counters of a RUN that goes on.
+
+    The failure of an attempt is shown until its stage is done.
+    """
     current = _current(units)
     seconds = {
         f"{unit.stage.value}_seconds": round(unit.active_seconds, 3)
@@ -24,7 +27,11 @@ def summarise(
     }
     state = "finished" if rollout.outcome is not None else _state(current)
     counters = running.model_dump(include=_COUNTERS) if running is not None else {}
-    changes = {"stage": current.stage, "state": state, **seconds, **counters}
+    failure = rollout.failure
+    if state != "finished" and failure is not None and failure.stage is not current.stage:
+        failure = None
+    fixed = {"stage": current.stage, "state": state, "failure": failure}
+    changes = {**fixed, **seconds, **counters}
     return rollout.model_copy(update=changes)
 
 

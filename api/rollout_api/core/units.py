@@ -79,6 +79,8 @@ class Requeued:
     """The unit will be tried again."""
 
     unit: Unit
+    failure: Failure | None = None
+    """What the last attempt failed with, unless it was handed back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +205,9 @@ def _charge(unit: Unit, failure: Failure, policy: RetryPolicy, now: float) -> Re
         return GaveUp(_ended(unit, UnitState.FAILED, now), failure)
     wait = policy.backoff(unit.charged)
     if wait <= 0:
-        return Requeued(hand_back(unit, now))
+        return Requeued(hand_back(unit, now), failure)
     waiting = replace(_ended(unit, UnitState.BACKOFF, now), queued_at=now, due_at=now + wait)
-    return Requeued(waiting)
+    return Requeued(waiting, failure)
 
 
 def _ended(unit: Unit, state: UnitState, now: float) -> Unit:

@@ -38,7 +38,7 @@ from rollout_api.store.units import (
     wake_workers,
 )
 from rollout_api.store.writer import Transaction
-from rollout_crds.result import Outcome, RolloutRecord, Stage
+from rollout_crds.result import Failure, Outcome, RolloutRecord, Stage
 from rollout_crds.wire import EvalDone, InitDone, RunDone
 
 Rows = Sequence[Row[*tuple[Any, ...]]]
@@ -66,6 +66,13 @@ _FINISH = (
     .where(rollouts.c.rollout_id == bindparam("key"))
     .values({name: bindparam(name) for name in ("outcome", "trainable", "reward", "failure")})
 )
+_NOTE = (
+    update(rollouts)
+    .where(rollouts.c.job_uid == bindparam("of_job"), rollouts.c.outcome.is_(None))
+    .values(failure=bindparam("failure"))
+)
+_NOTE_FAILURE = _NOTE.where(rollouts.c.rollout_id == bindparam("key"))
+_NOTE_FAILURE_OF_GROUP = _NOTE.where(rollouts.c.group_id == bindparam("key"))
 _INSERT_RECORD = insert(records)
 _INSERT_TRAJECTORY = insert(trajectories)
 _UNBLOCK = (
@@ -102,7 +109,10 @@ def settle(tx: Transaction, stored: StoredUnit, decision: Requeued | GaveUp, now
     save_units(tx, [unit])
     if isinstance(decision, GaveUp):
         _give_up(tx, stored, decision, now)
-    elif unit.state is UnitState.BACKOFF:
+        return
+    if decision.failure is not None:
+        _note_failure(tx, stored, decision.failure)
+    if unit.state is UnitState.BACKOFF:
         tx.wake(DUE)
     else:
         wake_workers(tx, stored.job, unit.stage, 1)
@@ -215,6 +225,15 @@ def _record_values(sequence: int, record: RolloutRecord) -> dict[str, Any]:
         "rollout_id": record.rollout_id,
         "body": record.model_dump_json(by_alias=True, exclude={"trajectory"}),
     }
+
+
+def _note_failure(tx: Transaction, stored: StoredUnit, failure: Failure) -> None:
+    """Show why an unfinished rollout is tried again."""
+    statement, key = _NOTE_FAILURE, stored.rollout_id
+    if key is None:
+        statement, key = _NOTE_FAILURE_OF_GROUP, stored.group_id
+    values = {"key": key, "of_job": stored.job.uid, "failure": failure.model_dump_json()}
+    tx.connection.execute(statement, values)
 
 
 def _give_up(tx: Transaction, stored: StoredUnit, decision: GaveUp, now: float) -> None:

@@ -1,6 +1,5 @@
 """Show one resource with all that is known about it, for people."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +9,8 @@ import typer
 from rollout_client.cli.kinds import JOB, Kind, parse_object
 from rollout_client.cli.options import KindArgument, NameArgument, Namespace, settings_of
 from rollout_client.cli.rest import Gateway, Json
-from rollout_client.cli.tables import age, number, render_table, shorten
+from rollout_client.cli.rollouts import failures_by_reason
+from rollout_client.cli.tables import age, render_table, shorten
 from rollout_client.errors import NotFound
 
 _STAGES = ("init", "run", "eval")
@@ -56,13 +56,16 @@ def description(
     now: datetime,
 ) -> str:
     """The text of `describe`: spec, conditions, progress, failures and events."""
+    finished = [r for r in rollouts if r["state"] == "finished"]
+    unfinished = [r for r in rollouts if r["state"] != "finished"]
     sections = [
         "\n".join(_head(item, now)),
         _section("Spec", list(_spec_lines(item["spec"]))),
         _section("Conditions", _conditions(item, now)),
         _section("Backends", _backends(item)),
         _section("Progress", _progress(progress) if progress else []),
-        _section("Failures", failures_by_reason(rollouts)),
+        _section("Failures", failures_by_reason(finished)),
+        _section("Tried again", failures_by_reason(unfinished)),
         _section("Events", _events(events, now)),
     ]
     return "\n".join(section for section in sections if section)
@@ -140,18 +143,6 @@ def _progress(progress: Json) -> list[str]:
     if progress.get("invalidTasks"):
         lines.append(f"refused lines of the task source: {progress['invalidTasks']}")
     return lines
-
-
-def failures_by_reason(rollouts: Sequence[Json]) -> list[str]:
-    """Failed rollouts by stage and reason, the most frequent first, with an example of each."""
-    failures = [r["failure"] for r in rollouts if r.get("failure")]
-    examples = {(f["stage"], f["reason"]): f.get("message", "") for f in reversed(failures)}
-    counts = Counter((f["stage"], f["reason"]) for f in failures)
-    rows = [
-        [number(count, 0), stage, reason, shorten(examples[stage, reason], _LONG)]
-        for (stage, reason), count in counts.most_common()
-    ]
-    return _table(["COUNT", "STAGE", "REASON", "FOR EXAMPLE"], rows)
 
 
 def _events(events: Sequence[Json], now: datetime) -> list[str]:

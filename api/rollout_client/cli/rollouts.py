@@ -11,7 +11,7 @@ import typer
 
 from rollout_client.cli.options import JobArgument, Namespace, settings_of
 from rollout_client.cli.rest import Json
-from rollout_client.cli.tables import number, render_table
+from rollout_client.cli.tables import number, render_table, shorten
 
 if TYPE_CHECKING:
     from rollout_crds.result import RolloutRecord
@@ -20,6 +20,7 @@ HEADER = (
     *("TASK", "SAMPLE", "STATE", "OUTCOME", "REWARD", "TURNS", "TOKENS-IN", "TOKENS-OUT"),
     *("INIT-S", "RUN-S", "EVAL-S", "FAILURE"),
 )
+_EXAMPLE_WIDTH = 600
 
 
 class RolloutsOutput(StrEnum):
@@ -63,8 +64,13 @@ def rollout_cells(item: Json) -> list[str]:
         str(item.get("prompt_tokens", 0)),
         str(item.get("output_tokens", 0)),
         *(number(item.get(f"{stage}_seconds")) for stage in ("init", "run", "eval")),
-        f"{failure['stage']}: {failure['reason']}" if failure else "",
+        _failure_cell(failure, finished=finished) if failure else "",
     ]
+
+
+def _failure_cell(failure: Json, *, finished: bool) -> str:
+    cause = f"{failure['stage']}: {failure['reason']}"
+    return cause if finished else f"{cause} in attempt {failure['attempt']}, tried again"
 
 
 def record_summary(record: "RolloutRecord") -> Json:
@@ -96,11 +102,16 @@ def summary_lines(items: Sequence[Json]) -> list[str]:
     lines = [f"{len(scored)} of {len(items)} rollouts scored{mean}, {trainable} trainable"]
     others = Counter(item.get("outcome") or "unfinished" for item in items)
     del others["scored"]
-    return [*lines, *(f"{count} {name}{_reasons(items, name)}" for name, count in others.items())]
+    lines += (f"{count} {name}" for name, count in others.items())
+    return [*lines, *(f"  {line}" for line in failures_by_reason(items))]
 
 
-def _reasons(items: Sequence[Json], outcome: str) -> str:
-    failures = [r["failure"] for r in items if r.get("outcome") == outcome and r.get("failure")]
-    reasons = Counter(f"{failure['reason']} in {failure['stage']}" for failure in failures)
-    listed = ", ".join(f"{count} x {reason}" for reason, count in reasons.most_common())
-    return f": {listed}" if listed else ""
+def failures_by_reason(items: Sequence[Json]) -> list[str]:
+    """Failed rollouts by stage and reason, the most frequent first, with an example of each."""
+    failures = [item["failure"] for item in items if item.get("failure")]
+    examples = {(f["reason"], f["stage"]): f.get("message", "") for f in reversed(failures)}
+    counts = Counter((f["reason"], f["stage"]) for f in failures)
+    return [
+        f"{count} x {reason} in {stage}: {shorten(examples[reason, stage], _EXAMPLE_WIDTH)}"
+        for (reason, stage), count in counts.most_common()
+    ]

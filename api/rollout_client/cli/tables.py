@@ -8,7 +8,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table with columns as wide as their widest cell, three spaces apart."""
-    table = [list(header), *[list(row) for row in rows]]
+    table = [list(header), *[[printable(cell) for cell in row] for row in rows]]
     widths = [max(len(line[i]) for line in table) for i in range(len(header))]
     lines = (
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -52,7 +52,17 @@ def number(value: float | None, digits: int = 2) -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
 
 
+def printable(text: str) -> str:
+    r"""The text in one line, with escapes for what would steer a terminal.
+
+    >>> printable("a\n b\x1b[2J")
+    'a b\\x1b[2J'
+    """
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+
+
 def shorten(text: str, width: int) -> str:
     """The text in one line of at most `width` characters."""
-    line = " ".join(text.split())
+    line = printable(text)
     return line if len(line) <= width else f"{line[: width - 3]}..."

@@ -104,6 +104,30 @@ async def test_a_retryable_failure_is_tried_again_until_attempts_run_out(worker:
     assert counters["eval"]["cancelled"] == 1
 
 
+async def test_a_rollout_tells_why_it_is_tried_again_until_its_stage_is_done(
+    worker: Worker,
+) -> None:
+    async def failures() -> list[str | None]:
+        items = (await worker.http.get("/v1/rolloutjobs/j/rollouts")).json()["items"]
+        return [
+            i["failure"] and f"{i['failure']['stage']} {i['failure']['attempt']}" for i in items
+        ]
+
+    await submit(worker.http, samplesPerTask=2)
+    (lease,) = await worker.lease("init")
+    await worker.complete(lease, failed("init"))
+    assert await failures() == ["init 1", "init 1"]
+    await worker.do("init")
+    assert await failures() == [None, None]
+    first, second = await worker.lease("run")
+    await worker.complete(first, failed("run"))
+    assert sorted(await failures(), key=str) == [None, "run 1"]
+    await worker.complete(second, RUN_DONE)
+    await worker.do("run")
+    await worker.do("eval")
+    assert await failures() == [None, None]
+
+
 async def test_backoff_delays_the_next_attempt(
     worker: Worker, advance: Callable[[float], None]
 ) -> None:

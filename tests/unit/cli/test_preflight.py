@@ -89,7 +89,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *args: Any, **kwargs: Any) -> None:
         """Stay silent."""
 
 

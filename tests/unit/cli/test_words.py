@@ -83,7 +83,7 @@ def rollout(outcome: str | None, **fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-FAILURE = {"stage": "run", "reason": "ModelUnavailable", "message": "no answer"}
+FAILURE = {"stage": "run", "reason": "ModelUnavailable", "message": "no answer", "attempt": 1}
 
 
 def test_the_mean_reward_counts_scored_rollouts_alone() -> None:
@@ -95,7 +95,8 @@ def test_the_mean_reward_counts_scored_rollouts_alone() -> None:
     ]
     assert summary_lines(items) == [
         "2 of 4 rollouts scored, mean reward 0.5, 1 trainable",
-        "2 infra_error: 2 x ModelUnavailable in run",
+        "2 infra_error",
+        "  2 x ModelUnavailable in run: no answer",
     ]
     assert summary_lines([]) == ["0 of 0 rollouts scored, 0 trainable"]
 
@@ -104,6 +105,19 @@ def test_an_infrastructure_failure_shows_no_reward() -> None:
     row = rollouts_table([rollout("infra_error", failure=FAILURE)]).splitlines()[1].split()
     assert row[:5] == ["a", "0", "finished", "infra_error", "-"]
     assert row[-2:] == ["run:", "ModelUnavailable"]
+
+
+def test_an_unfinished_rollout_tells_why_it_is_tried_again() -> None:
+    row = rollouts_table([rollout(None, failure=FAILURE)]).splitlines()[1]
+    assert row.endswith("run: ModelUnavailable in attempt 1, tried again")
+
+
+def test_words_from_outside_do_not_steer_the_terminal() -> None:
+    hostile = {**FAILURE, "message": "\x1b[2J\x9b31m\u202egone\r\nline"}
+    text = "\n".join(summary_lines([rollout("infra_error", failure=hostile)]))
+    assert "\\x1b[2J\\x9b31m\\u202egone line" in text
+    table = rollouts_table([{**rollout(None), "task_id": "a\x1b]0;title\x07"}])
+    assert table.splitlines()[1].startswith("a\\x1b]0;title\\x07")
 
 
 def test_a_description_has_conditions_progress_failures_and_events() -> None:
@@ -119,15 +133,15 @@ def test_a_description_has_conditions_progress_failures_and_events() -> None:
     }
     progress = {"rollouts": 4, "groups": 2, "finished": 1, "outcomes": {"infraError": 1}}
     events = [{"reason": "Valid", "message": "taken", "count": 3}]
-    text = description(
-        item, events, progress, [rollout("infra_error", failure=FAILURE)], datetime.now(UTC)
-    )
+    rollouts = [rollout("infra_error", failure=FAILURE), rollout(None, failure=FAILURE)]
+    text = description(item, events, progress, rollouts, datetime.now(UTC))
     for part in (
         "tasks.inline: 2 tasks",
         "handler: math",
         "2 groups",
         "finished 1 of 4 rollouts in 2 groups: 1 infra_error",
-        "ModelUnavailable",
+        "Failures:\n  1 x ModelUnavailable in run: no answer",
+        "Tried again:\n  1 x ModelUnavailable in run: no answer",
         "taken (x3)",
     ):
         assert part in text

@@ -17,7 +17,7 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.body)
 
-    def log_message(self, *_):
+    def log_message(self, *args, **kwargs):
         """Stay silent."""
 
 
