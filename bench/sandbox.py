@@ -28,6 +28,7 @@ from rich.table import Table
 
 from bench.processes import pss_mebibytes
 from rollout_sandbox.disk import tree_bytes
+from rollout_sandbox.eviction import Lease
 from rollout_sandbox.manager import SandboxManager
 from rollout_sandbox.paths import cache_root
 from rollout_sandbox.ports import Entry, Place, SandboxSpec
@@ -170,7 +171,7 @@ async def _first_command(manager: SandboxManager, spec: SandboxSpec) -> float:
 def _bare(manager: SandboxManager, spec: SandboxSpec) -> float:
     """Start the backend's program with the options we give it, and `bash` instead of the server."""
     backend = make_backend(manager.backend, manager.root)
-    reference = manager._images.resolve(spec.image, backend)
+    reference = manager._images.resolve(spec.image, backend, Lease())
     runtime = next(path for path in (cache_root() / "runtime").iterdir() if path.is_dir())
     numbers = iter(range(10_000))
 

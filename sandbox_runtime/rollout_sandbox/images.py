@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from .errors import ImageNotFound
+from .eviction import Lease
 from .ports import ImageRef, SandboxBackend
 from .trees import remove_tree
 
@@ -31,22 +32,22 @@ class ImageCache:
         self._apptainer = apptainer
         directory.mkdir(parents=True, exist_ok=True)
 
-    def resolve(self, name: str, backend: SandboxBackend) -> ImageRef:
-        """Return an image that `backend` can enter.
+    def resolve(self, name: str, backend: SandboxBackend, lease: Lease) -> ImageRef:
+        """Return an image that `backend` can enter, and hold what the cache has of it.
 
         Raises:
             ImageNotFound: the file is missing or can't be converted; names the remedy.
         """
         scheme, colon, rest = name.partition(":")
         if colon and scheme in _ARCHIVES:
-            image = self._convert_archive(name, Path(rest))
+            image = self._convert_archive(name, Path(rest), lease)
         else:
             image = _local(Path(name))
         if image.kind not in backend.image_kinds:
-            return self._unpack_sif(image)
+            return self._unpack_sif(image, lease)
         return image
 
-    def _convert_archive(self, name: str, source: Path) -> ImageRef:
+    def _convert_archive(self, name: str, source: Path, lease: Lease) -> ImageRef:
         _must_exist(source)
         program = self._apptainer
         if program is None:
@@ -57,9 +58,9 @@ class ImageCache:
         def build(target: Path) -> list[str]:
             return [str(program), "--silent", "build", str(target), name]
 
-        return ImageRef("sif", self._once(f"{digest}.sif", build, name), digest)
+        return ImageRef("sif", self._once(f"{digest}.sif", build, name, lease), digest)
 
-    def _unpack_sif(self, image: ImageRef) -> ImageRef:
+    def _unpack_sif(self, image: ImageRef, lease: Lease) -> ImageRef:
         unsquashfs = shutil.which("unsquashfs")
         if unsquashfs is None:
             message = f"{image.path}: unpacking a SIF needs `unsquashfs` (squashfs-tools)"
@@ -71,11 +72,14 @@ class ImageCache:
             where = ["-offset", offset, "-dest", str(target)]
             return [unsquashfs, *quiet, *where, str(image.path)]
 
-        path = self._once(image.digest, unpack, str(image.path))
+        path = self._once(image.digest, unpack, str(image.path), lease)
         return ImageRef("directory", path, image.digest)
 
-    def _once(self, key: str, command: Callable[[Path], list[str]], name: str) -> Path:
+    def _once(
+        self, key: str, command: Callable[[Path], list[str]], name: str, lease: Lease
+    ) -> Path:
         target = self._directory / key
+        lease.hold(target)
         with (self._directory / f".{key}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if target.exists():

@@ -16,6 +16,7 @@ from typing import IO, Any, cast
 import zstandard
 
 from .errors import LayerNotFound
+from .eviction import Lease
 from .layer_tar import DamagedLayer, pack, unpack
 from .trees import remove_tree
 
@@ -62,14 +63,15 @@ class LayerStore:
             raise LayerNotFound(message)
         return self._blobs / digest.removeprefix("sha256:")
 
-    def materialise(self, digest: str) -> Path:
-        """Return the layer's directory on this node, unpacked first when it is not there.
+    def materialise(self, digest: str, lease: Lease) -> Path:
+        """Return the layer's directory on this node, unpacked first when it is not there; hold it.
 
         Raises:
             LayerNotFound: no such blob, or its content does not fit its name.
         """
         blob = self.blob(digest)
         target = self._cache / blob.name
+        lease.hold(target)
         if target.exists():
             return target
         with (self._cache / f".{blob.name}.lock").open("w") as lock:

@@ -20,6 +20,7 @@ from types import TracebackType
 
 from .client import SandboxClient
 from .errors import SandboxDied, SandboxUnavailable, StartFailed
+from .eviction import Lease, evict
 from .images import ImageCache
 from .instance import Inherited, Instance
 from .layers import LayerStore
@@ -48,6 +49,8 @@ class SandboxManager:
         blobs: directory of committed layers, which may be shared by nodes; default below `root`.
         backend: `apptainer` or `bubblewrap`; default the first that works here.
         concurrent_starts: how many sandboxes may be starting at once; default one per core.
+        cache_bytes: what the node may keep of converted images, and as much of unpacked layers;
+            what no sandbox uses is removed when a manager starts, longest unused first.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class SandboxManager:
         blobs: Path | None = None,
         backend: str | None = None,
         concurrent_starts: int | None = None,
+        cache_bytes: int = 64 << 30,
     ) -> None:
         self._root = root
         self._owner_name = owner
@@ -67,6 +71,8 @@ class SandboxManager:
         self._layers = LayerStore(blobs or root / "blobs", root / "layers")
         self._images = ImageCache(root / "images", apptainer_program())
         self._running: set[Sandbox] = set()
+        self._cache_bytes = cache_bytes
+        self._lease = Lease()
         self._owner: Owner | None = None
         self._backend: SandboxBackend | None = None
         self._runtime: Path | None = None
@@ -97,6 +103,7 @@ class SandboxManager:
         if self._owner is not None:
             owner, self._owner = self._owner, None
             await asyncio.to_thread(owner.release)
+        self._lease.release()
 
     @property
     def backend(self) -> str:
@@ -131,10 +138,11 @@ class SandboxManager:
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """Start a sandbox that the caller must `close`; raises as `start` does."""
         async with self._starts:
-            place = self._new_place()
+            place, lease = self._new_place(), Lease()
             try:
-                sandbox = await self._open(spec, place)
+                sandbox = await self._open(spec, place, lease)
             except BaseException:
+                lease.release()
                 with suppress(OSError):
                     await asyncio.shield(asyncio.to_thread(remove_tree, place.root))
                 raise
@@ -146,8 +154,8 @@ class SandboxManager:
         self._running.discard(sandbox)
         await sandbox.stop()
 
-    async def _open(self, spec: SandboxSpec, place: Place) -> Sandbox:
-        entry = await asyncio.to_thread(self._prepare_entry, spec, place)
+    async def _open(self, spec: SandboxSpec, place: Place, lease: Lease) -> Sandbox:
+        entry = await asyncio.to_thread(self._prepare_entry, spec, place, lease)
         with closing(Inherited(place.socket)) as inherited:
             launch = self._entered().launch(entry, server_command(spec, inherited))
             instance = await Instance.spawn(launch, place, inherited)
@@ -159,7 +167,7 @@ class SandboxManager:
             client.close()
             await asyncio.shield(instance.kill())
             raise
-        return Sandbox(instance, client, spec.limits, self._layers)
+        return Sandbox(instance, client, spec.limits, self._layers, lease)
 
     async def _watch_disks(self) -> None:
         """Look at all disks in turn, resting ten times as long as that takes."""
@@ -174,14 +182,16 @@ class SandboxManager:
         self._root.mkdir(parents=True, exist_ok=True)
         name = choose(probe(self._root), self._wanted_backend)
         self._backend = make_backend(name, self._root)
-        self._runtime = ensure_runtime(cache_root())
+        self._runtime = ensure_runtime(cache_root(), self._lease)
+        for cache in ("images", "layers"):
+            evict(self._root / cache, self._cache_bytes)
         owners = self._root / "owners"
         self._owner = claim(owners, self._owner_name)
         sweep(owners)
 
-    def _prepare_entry(self, spec: SandboxSpec, place: Place) -> Entry:
-        image = self._images.resolve(spec.image, self._entered())
-        layers = tuple(self._layers.materialise(digest) for digest in spec.layers)
+    def _prepare_entry(self, spec: SandboxSpec, place: Place, lease: Lease) -> Entry:
+        image = self._images.resolve(spec.image, self._entered(), lease)
+        layers = tuple(self._layers.materialise(digest, lease) for digest in spec.layers)
         place.create()
         assert self._runtime is not None  # noqa: S101 - set with the backend
         env = {name: os.environ[name] for name in _HOST_ENV if name in os.environ}

@@ -8,6 +8,7 @@ from typing import TypeVar
 from .client import SandboxClient
 from .disk import tree_bytes
 from .errors import SandboxDied
+from .eviction import Lease
 from .instance import Instance
 from .layers import LayerStore
 from .ports import Limits
@@ -37,12 +38,18 @@ class Sandbox:
     """A started sandbox. Once it is gone, methods raise `SandboxDied` or `LimitExceeded`."""
 
     def __init__(
-        self, instance: Instance, client: SandboxClient, limits: Limits, layers: LayerStore
+        self,
+        instance: Instance,
+        client: SandboxClient,
+        limits: Limits,
+        layers: LayerStore,
+        lease: Lease,
     ) -> None:
         self._instance = instance
         self._client = client
         self._limits = limits
         self._layers = layers
+        self._lease = lease
 
     @property
     def id(self) -> str:
@@ -149,6 +156,7 @@ class Sandbox:
     async def stop(self) -> None:
         """End the sandbox and remove all that it left; again is harmless."""
         await self._end()
+        self._lease.release()
         await asyncio.shield(asyncio.to_thread(self._instance.remove))
 
     async def _end(self) -> None:

@@ -19,6 +19,7 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
+from ..eviction import Lease, evict
 from ..ports import RUNTIME_MOUNT
 from .closure import distributions, parse_ldd, shared_libraries
 
@@ -38,21 +39,29 @@ _STDLIB_LEFT_OUT = (
     "_ctypes_test*",
     "_xxtestfuzz*",
 )
+# Some four versions: those of checkouts and installations in use side by side.
+_RUNTIMES_BYTES = 1 << 30
 _PACKAGE = Path(__file__).parent.parent
 # The server is self-contained: it imports nothing else of ours.
 _CARRIED = ("__init__.py", "py.typed", "server")
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def ensure_runtime(cache: Path) -> Path:
-    """Return the runtime below `cache`, built first when it is missing (some 20 s, once)."""
+def ensure_runtime(cache: Path, lease: Lease | None = None) -> Path:
+    """Return the runtime below `cache`, built first when it is missing (some 20 s, once).
+
+    With a lease it is held. When one is built, old ones that nobody holds make room.
+    """
     parent = cache / "runtime"
     parent.mkdir(parents=True, exist_ok=True)
     target = parent / runtime_key()
     with (parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if lease is not None:
+            lease.hold(target)
         if not target.exists():
             build_runtime(target)
+            evict(parent, _RUNTIMES_BYTES)
     return target
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rollout_sandbox.errors import PathNotFound, PathRefused
+from rollout_sandbox.eviction import Lease
 from rollout_sandbox.manager import SandboxManager
 from rollout_sandbox.ports import Limits, SandboxSpec
 from rollout_sandbox.sandbox import Sandbox
@@ -275,7 +276,7 @@ async def _run(backend: str, image: str, root: Path) -> dict[str, str]:
         async with manager.start(SandboxSpec(image)) as first:
             await first.bash("echo layered >/layered")
             layer = await first.commit()
-        lower = [manager.layers.materialise(layer)]
+        lower = [manager.layers.materialise(layer, Lease())]
         lower += [Path(image)] if not image.endswith(".sif") else []
         before = [_digest(place) for place in lower]
         with tempfile.NamedTemporaryFile("w", dir=root) as secret, inotify_of_the_host() as inotify:
