@@ -7,6 +7,7 @@ the gateway may know a better one.
 """
 
 import asyncio
+import logging
 import time
 import uuid
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from rollout_stages.engine.wire import Completions, Dialect, Generate
 from rollout_stages.errors import StageError
 from rollout_stages.ports import Generation, Prompt
 
+_log = logging.getLogger(__name__)
 _NOT_OFFERED = {403, 404, 405}
 _PAUSED = 503
 _TRANSIENT = {408, 429}
@@ -65,6 +67,7 @@ class VLLMEngine:
         self._model = model
         self._patience = patience or Patience()
         self._dialect: Dialect = Generate()
+        self._logged: str | None = None
         self._http = httpx2.AsyncClient(
             transport=httpx2.AsyncHTTPTransport(
                 uds=address.socket_path,
@@ -89,11 +92,18 @@ class VLLMEngine:
                     sign_of_life = now
                 if now + wait >= min(deadline, sign_of_life + self._patience.silence):
                     raise self._unavailable(error) from error
+                self._log_once(str(error))
                 await asyncio.sleep(wait)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def _log_once(self, why: str) -> None:
+        """Log why a server is asked again, unless that was the last thing it did."""
+        if why != self._logged:
+            _log.warning("the engine at %s is asked again: %s", self._url, why)
+            self._logged = why
 
     async def _attempt(self, prompt: Prompt) -> Generation:
         request_id = uuid.uuid4().hex
@@ -114,9 +124,10 @@ class VLLMEngine:
         dialect = self._dialect
         response = await self._post(dialect, prompt, request_id)
         if isinstance(dialect, Generate) and response.status_code in _NOT_OFFERED:
-            self._dialect = dialect = Completions()
+            dialect = Completions()
             response = await self._post(dialect, prompt, request_id)
         self._check_status(response)
+        self._dialect = dialect
         try:
             sampled = dialect.read(response.json())
         except UnusableAnswer as error:
@@ -124,6 +135,7 @@ class VLLMEngine:
         except (GenerationFailed, ValueError) as error:
             raise _TryAgain(str(error)) from error
         self._check_against(prompt, sampled)
+        self._logged = None
         return sampled
 
     def _check_against(self, prompt: Prompt, sampled: Sampled) -> None:

@@ -140,6 +140,33 @@ async def test_passing_trouble_is_waited_for(server: Server, hiccup: Response) -
     assert len(server.requests) == 3
 
 
+async def test_trouble_is_logged_once_while_it_lasts(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    trouble = [Response("boom", 500)] * 5
+    server.answers = [*trouble, JSONResponse(GENERATED), *trouble, JSONResponse(GENERATED)]
+    engine = VLLMEngine(server.url, "m", QUICK)
+    for _ in range(2):
+        await engine.generate(PROMPT, asyncio.get_running_loop().time() + 5)
+    await engine.aclose()
+    assert [record.message for record in caplog.records] == [
+        f"the engine at {server.url} is asked again: HTTP 500: boom"
+    ] * 2
+
+
+async def test_a_path_that_is_missing_for_a_moment_does_not_change_how_it_is_asked(
+    server: Server,
+) -> None:
+    nothing = Response("not here", 404)
+    server.answers = [nothing, nothing, JSONResponse(GENERATED)]
+    engine = VLLMEngine(server.url, "m", QUICK)
+    deadline = asyncio.get_running_loop().time() + 5
+    with pytest.raises(StageError):
+        await engine.generate(PROMPT, deadline)
+    assert (await engine.generate(PROMPT, deadline)).weight_versions
+    await engine.aclose()
+
+
 async def test_pause_is_waited_for_longer_than_silence(server: Server) -> None:
     server.answers = [Response(status_code=503)] * 40 + [JSONResponse(GENERATED)]
     before = asyncio.get_running_loop().time()
