@@ -35,7 +35,10 @@ def compute_accepted(job: RolloutJob, observed: JobObserved) -> Fact:
 
 
 def _refused_tasks(known: GatewayJob) -> str:
-    shown = [f"line {t.line}: {t.field}: {t.message}" for t in known.invalid_tasks[:_SHOWN_TASKS]]
+    shown = [
+        ": ".join(filter(None, (f"line {task.line}", task.field, task.message)))
+        for task in known.invalid_tasks[:_SHOWN_TASKS]
+    ]
     count = max(len(known.invalid_tasks), known.progress.invalid_tasks)
     more = f"and {count - len(shown)} more" if count > len(shown) else ""
     return f"{plural(count, 'task')} refused, the others go on: {joined([*shown, more])}"
@@ -126,7 +129,7 @@ def compute_succeeded(job: RolloutJob, observed: JobObserved, now: datetime) -> 
     if waiting is not None and waiting <= now:
         message = f"`preRunningDeadlineSeconds` of {job.spec.pre_running_deadline_seconds} ran out"
         return Fact(kind, "False", Reason.PRE_RUNNING_DEADLINE_EXCEEDED, message)
-    return Fact(kind, "Unknown", Reason.ROLLOUTS_RUNNING, "not finished")
+    return Fact(kind, "Unknown", Reason.ROLLOUTS_RUNNING, "rollouts run")
 
 
 def _result(job: RolloutJob, known: GatewayJob) -> Fact:

@@ -94,7 +94,7 @@ def _facts(job: RolloutJob, observed: JobObserved, now: datetime) -> _Facts:
     )
     if succeeded.status == "Unknown":
         succeeded = replace(
-            succeeded, reason=progressing.reason, message=progressing.message or "not finished"
+            succeeded, reason=progressing.reason, message=progressing.message or succeeded.message
         )
     return _Facts(accepted, stages, progressing, compute_suspended(job), succeeded)
 

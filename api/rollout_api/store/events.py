@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from rollout_api.store.schema import events
 from rollout_api.store.writer import Transaction
@@ -26,6 +26,12 @@ def record_event(tx: Transaction, event: Event, now: float) -> None:
         return
     values = event.model_dump(exclude={"first_time", "last_time"})
     tx.connection.execute(insert(events), {**values, "first_time": now, "last_time": now})
+
+
+def forget_events(tx: Transaction, kind: str, namespace: str, name: str) -> None:
+    """Drop the events of a removed object, so that a later one of its name starts without any."""
+    of_object = (events.c.kind == kind, events.c.namespace == namespace, events.c.name == name)
+    tx.connection.execute(delete(events).where(*of_object))
 
 
 def list_events(

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select, update
 
 from rollout_api.core.resources import Kept, Removed, owner_uids
+from rollout_api.store.events import forget_events
 from rollout_api.store.schema import counters, resource_owners, resources
 from rollout_api.store.writer import Transaction
 from rollout_crds.resources import BY_KIND, Resource, ResourceKind
@@ -128,6 +129,8 @@ def _store(tx: Transaction, resource: Resource, *, removed: bool) -> Resource:
             "name": metadata.name,
         }
         tx.connection.execute(insert(resources), {**identity, **values})
+    if removed:
+        forget_events(tx, resource.kind, metadata.namespace, metadata.name)
     _store_owners(tx, resource, [] if removed else owner_uids(metadata))
     tx.wake(CHANGED)
     return resource

@@ -204,3 +204,13 @@ async def test_equal_events_are_counted(http: httpx2.AsyncClient) -> None:
     assert [(e["message"], e["count"]) for e in found] == [("ok", 3), ("other", 1)]
     assert found[0]["firstTime"]
     assert (await http.get("/v1/events", params={"name": "x"})).json()["items"] == []
+
+
+async def test_a_removed_object_takes_its_events_along(http: httpx2.AsyncClient) -> None:
+    event = {"reason": "Valid", "message": "ok"}
+    for name in ("p", "q"):
+        await put(http, "rolloutjobs", job(name))
+        await http.post("/v1/events", json={"kind": "RolloutJob", "name": name, **event})
+    await http.delete("/v1/rolloutjobs/p")
+    found = (await http.get("/v1/events")).json()["items"]
+    assert [item["name"] for item in found] == ["q"]

@@ -262,6 +262,14 @@ def test_refused_tasks_are_named_while_the_others_go_on():
     assert condition.message.endswith("and 2 more")
 
 
+def test_a_refused_line_without_a_field_is_named_by_its_number():
+    tasks = (TaskLineError(line=3, field="", message="not valid JSON"),)
+    known = gateway_job().model_copy(update={"invalid_tasks": tasks})
+    job, _, _ = settle(make_job(), observed(gateway_job=known))
+    message = find(job.status.conditions, ACCEPTED).message
+    assert message == "1 task refused, the others go on: line 3: not valid JSON"
+
+
 def test_an_unreachable_gateway_does_not_take_back_what_was_accepted():
     job, around = started()
     away = replace(around, gateway_job=None, gateway_error="connection refused")
