@@ -67,7 +67,7 @@ class Scanner:
 
     def __init__(self, frame: Frame, output: OutputBuffer) -> None:
         self._begin = frame.begin
-        self._end = re.compile(f"\x1e{frame.nonce}\x1e(\\d{{1,3}})\x1e".encode())
+        self._mark = f"\x1e{frame.nonce}\x1e".encode()
         self._longest_end = len(frame.nonce) + 6
         self._output = output
         self._pending = b""
@@ -79,13 +79,24 @@ class Scanner:
     def feed(self, data: bytes) -> bool:
         """Take a piece; return True once the end mark was seen."""
         self._pending += data
-        if match := self._end.search(self._pending):
-            self.exit_code = int(match[1])
-            self.rest = self._pending[match.end() :]
-            self._keep(self._pending[: match.start()], final=True)
+        before, code, rest = self._find_end()
+        if code is not None:
+            self.exit_code = code
+            self.rest = rest
+            self._keep(before, final=True)
             return True
         self._keep(self._pending, final=False)
         return False
+
+    def _find_end(self) -> tuple[bytes, int | None, bytes]:
+        """Split what is pending at the end mark, which a number and one more byte complete."""
+        start = self._pending.find(self._mark)
+        while start >= 0:
+            digits, closed, rest = self._pending[start + len(self._mark) :].partition(b"\x1e")
+            if closed and len(digits) <= 3 and digits.isdigit():
+                return self._pending[:start], int(digits), rest
+            start = self._pending.find(self._mark, start + 1)
+        return self._pending, None, b""
 
     def finish(self) -> None:
         """Keep what is held back: the stream ended without an end mark."""
