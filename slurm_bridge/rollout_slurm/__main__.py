@@ -2,12 +2,14 @@
 
 import argparse
 import asyncio
+import getpass
 import hashlib
 import logging
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 from rollout_client.transport import Transport
@@ -23,6 +25,8 @@ from rollout_slurm.bridge import Bridge
 from rollout_slurm.builder import Site
 from rollout_slurm.cluster import EmbeddedPods
 from rollout_slurm.command_line import CommandLine
+from rollout_slurm.ports import SlurmControl
+from rollout_slurm.rest import Rest
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -55,13 +59,23 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default="/tmp",  # noqa: S108 - each job makes a directory of mode 0700 in it
         help="directory on the compute nodes for sandboxes; not on NFS (default: %(default)s)",
     )
+    parser.add_argument(
+        "--rest-url", help="slurmrestd, instead of sbatch, squeue and scancel on this machine"
+    )
+    parser.add_argument(
+        "--rest-token-file", type=Path, help="file with a token for slurmrestd, mode 0600"
+    )
     options = parser.parse_args(argv)
+    if (options.rest_url is None) != (options.rest_token_file is None):
+        parser.error("--rest-url and --rest-token-file go together")
     state = StateDirectory(options.state_dir.absolute())
     options.gateway_url = options.gateway_url or state.gateway_url
     options.worker_gateway_url = options.worker_gateway_url or options.gateway_url
     try:
         parse_server_url(options.gateway_url)
         parse_server_url(options.worker_gateway_url)
+        if options.rest_url is not None:
+            parse_server_url(options.rest_url)
     except ValueError as error:
         parser.error(str(error))
     return options
@@ -87,14 +101,21 @@ def site_of(options: argparse.Namespace, inherited: Mapping[str, str]) -> Site:
     )
 
 
+def _control(options: argparse.Namespace, path: str) -> SlurmControl:
+    if options.rest_url is None:
+        return CommandLine()
+    return Rest(options.rest_url, getpass.getuser(), options.rest_token_file, path)
+
+
 async def _run(options: argparse.Namespace) -> None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine always runs in a task
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    slurm = CommandLine()
-    async with Transport(options.gateway_url) as transport:
-        bridge = Bridge(EmbeddedPods(transport), slurm, site_of(options, os.environ))
+    site = site_of(options, os.environ)
+    slurm = _control(options, site.environment["PATH"])
+    async with aclosing(slurm), Transport(options.gateway_url) as transport:
+        bridge = Bridge(EmbeddedPods(transport), slurm, site)
         try:
             await bridge.run()
         except asyncio.CancelledError:

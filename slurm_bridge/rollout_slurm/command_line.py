@@ -54,6 +54,9 @@ class CommandLine:
             some = job_ids[first : first + _MOST_IDS]
             await self._run(["scancel", "--quiet", *(str(job_id) for job_id in some)])
 
+    async def aclose(self) -> None:
+        """Nothing is held between two commands."""
+
     async def _run(self, words: Sequence[str], script: str = "") -> str:
         self.requests += 1
         try:

@@ -12,6 +12,11 @@ from rollout_slurm.job import JobSeen, SlurmJob
 class SlurmControl(Protocol):
     """Slurm's controller; every method may raise the errors of `rollout_slurm.errors`."""
 
+    @property
+    def requests(self) -> int:
+        """Requests to the controller so far."""
+        ...
+
     async def jobs(self) -> tuple[JobSeen, ...]:
         """All jobs of this user that some bridge submitted, those that ended lately included."""
         ...
@@ -22,6 +27,10 @@ class SlurmControl(Protocol):
 
     async def cancel(self, job_ids: Sequence[int]) -> None:
         """Cancel jobs; those that have ended or are unknown are fine."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
         ...
 
 

@@ -19,9 +19,18 @@ class BridgeProcess:
         system: Whose pods it runs.
         cluster: Where it runs them.
         commands: Directory whose programs stand in front of Slurm's commands.
+        rest: Speak to slurmrestd instead of running commands.
     """
 
-    def __init__(self, system: System, cluster: Cluster, commands: Path | None = None) -> None:
+    def __init__(
+        self,
+        system: System,
+        cluster: Cluster,
+        commands: Path | None = None,
+        *,
+        rest: bool = False,
+    ) -> None:
+        self._rest = rest
         self._system = system
         self._cluster = cluster
         self._commands = commands
@@ -34,11 +43,20 @@ class BridgeProcess:
             env["PATH"] = f"{self._commands}:{env['PATH']}"
         with (self._system.state / "logs" / "bridge.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rollout_slurm", "--scratch", self._system.state / "work"],
+                [sys.executable, "-m", "rollout_slurm", *self._options()],
                 env=env,
                 stdout=log,
                 stderr=log,
             )
+
+    def _options(self) -> list[str]:
+        options = ["--scratch", str(self._system.state / "work")]
+        if not self._rest:
+            return options
+        token = self._system.state / "slurm.token"
+        token.touch(mode=0o600)
+        token.write_text(self._cluster.token())
+        return [*options, "--rest-url", self._cluster.rest_url, "--rest-token-file", str(token)]
 
     def log(self) -> str:
         """What it has said so far."""

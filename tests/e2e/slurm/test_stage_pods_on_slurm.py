@@ -65,15 +65,18 @@ def _assert_all_scored(system: System, name: str, total: int) -> None:
     assert outcomes == {(Outcome.SCORED, 1.0): total}
 
 
+@pytest.mark.parametrize("rest", [False, True], ids=["command line", "slurmrestd"])
 def test_twenty_rollouts_run_in_slurm_jobs_that_are_gone_afterwards(
-    system: System, stub: RunningStub, slurm: Cluster
+    system: System, stub: RunningStub, slurm: Cluster, *, rest: bool
 ) -> None:
+    before = len(_jobs(slurm))
     job = arithmetic_job("plain", tasks=10, samples=2, placement=PLACEMENT)
-    with BridgeProcess(system, slurm):
+    with BridgeProcess(system, slurm, rest=rest) as bridge:
         system.apply(stub_pool(stub.url, cached("models", "tiny-qwen3")), job)
         _assert_all_scored(system, "plain", 20)
         wait_until(lambda: not _jobs(slurm, "PD,R,CG"), "an empty queue", 30)
-    assert len(_jobs(slurm)) == 3, "one job for each of the three stage pods"
+    print(bridge.log())
+    assert len(_jobs(slurm)) == before + 3, "one job for each of the three stage pods"
     assert not list((system.state / "work").glob("rollout-[0-9]*")), "working directories are left"
 
 
