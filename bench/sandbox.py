@@ -31,7 +31,7 @@ from rollout_sandbox.disk import tree_bytes
 from rollout_sandbox.eviction import Lease
 from rollout_sandbox.manager import SandboxManager
 from rollout_sandbox.paths import cache_root
-from rollout_sandbox.ports import Entry, Place, SandboxSpec
+from rollout_sandbox.ports import Entry, Launch, Place, SandboxSpec
 from rollout_sandbox.probe import make_backend
 from rollout_sandbox.server.http import Connection
 from rollout_sandbox.server.refusals import Refusal
@@ -63,7 +63,7 @@ async def _measure(table: Table) -> list[str]:
                 spec = SandboxSpec(image)
                 if backend == "bubblewrap":
                     await _tools(manager, spec, row)
-                ours, bare = await _first_command(manager, spec), _bare(manager, spec)
+                ours, bare = await _starts(manager, spec)
                 row(f"{backend}: fork to first command", ours, bare)
                 forks.append(await _many(manager, spec))
     row("request by Unix socket, against TCP", _requests(socket.AF_UNIX), _requests(socket.AF_INET))
@@ -157,32 +157,32 @@ def _bare_kernel() -> float:
         manager.shutdown_kernel(now=True)
 
 
-async def _first_command(manager: SandboxManager, spec: SandboxSpec) -> float:
-    async def once() -> float:
+async def _starts(manager: SandboxManager, spec: SandboxSpec) -> tuple[float, float]:
+    """Start ours and the bare one in turn, so that other load meets both."""
+    ours, bare = list[float](), list[float]()
+    for number in range(STARTS + 1):
         begun = time.perf_counter()
         async with manager.start(spec) as sandbox:
             await sandbox.bash("echo hi")
-            return time.perf_counter() - begun
+            ours.append(time.perf_counter() - begun)
+        launch = _bare(manager, spec, number)
+        begun = time.perf_counter()
+        subprocess.run(  # noqa: ASYNC221 - nothing else runs meanwhile
+            launch.argv, env=launch.env, check=True, capture_output=True
+        )
+        bare.append(time.perf_counter() - begun)
+    return 1000 * statistics.median(ours[1:]), 1000 * statistics.median(bare[1:])
 
-    await once()
-    return 1000 * statistics.median([await once() for _ in range(STARTS)])
 
-
-def _bare(manager: SandboxManager, spec: SandboxSpec) -> float:
-    """Start the backend's program with the options we give it, and `bash` instead of the server."""
+def _bare(manager: SandboxManager, spec: SandboxSpec, number: int) -> Launch:
+    """Describe the backend's program with the options we give it, and `bash` for the server."""
     backend = make_backend(manager.backend, manager.root)
     reference = manager._images.resolve(spec.image, backend, Lease())
     runtime = next(path for path in (cache_root() / "runtime").iterdir() if path.is_dir())
-    numbers = iter(range(10_000))
-
-    def once() -> None:
-        place = Place(manager.root / f"bare-{next(numbers)}")
-        place.create()
-        entry = Entry(reference, (), place, runtime, dict(os.environ))
-        launch = backend.launch(entry, ["/bin/bash", "-c", "echo hi"])
-        subprocess.run(launch.argv, env=launch.env, check=True, capture_output=True)
-
-    return _timed(once, STARTS)
+    place = Place(manager.root / f"bare-{number}")
+    place.create()
+    entry = Entry(reference, (), place, runtime, dict(os.environ))
+    return backend.launch(entry, ["/bin/bash", "-c", "echo hi"])
 
 
 async def _many(manager: SandboxManager, spec: SandboxSpec) -> str:
