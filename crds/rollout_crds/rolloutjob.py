@@ -126,6 +126,8 @@ class SandboxResources(ResourceModel):
     """Most processes and threads at a time."""
     open_files: Annotated[int, Field(ge=16, le=1_048_576)] = 1024
     """Most open files of one process."""
+    disk_mebibytes: Annotated[int, Field(ge=16, le=16_777_216)] = 10_240
+    """What it may write to disk, in MiB; a sandbox over it is ended, and the agent is to blame."""
     output_kibibytes: Annotated[int, Field(ge=1, le=1_048_576)] = 64
     """Most output of one tool call that is kept, in KiB: its head and tail, with a note between."""
     action_timeout_seconds: Seconds = 60

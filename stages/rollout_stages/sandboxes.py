@@ -143,6 +143,7 @@ def _limits(settings: SandboxSettings, action_seconds: float | None) -> Limits:
         memory_bytes=resources.memory_mebibytes * 1024 * 1024,
         processes=resources.processes,
         open_files=resources.open_files,
+        disk_bytes=resources.disk_mebibytes * 1024 * 1024,
     )
 
 
