@@ -36,6 +36,51 @@ def docker_archive(rootfs: Path, target: Path) -> None:
             tar.addfile(info, io.BytesIO(raw))
 
 
+def oci_layout(rootfs: Path, target: Path) -> None:
+    """Write an OCI image layout with one layer."""
+    blobs = target / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+
+    def blob(data: bytes, kind: str) -> dict[str, object]:
+        digest = hashlib.sha256(data).hexdigest()
+        (blobs / digest).write_bytes(data)
+        media = f"application/vnd.oci.image.{kind}"
+        return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(data)}
+
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        tar.add(rootfs.resolve(), arcname=".")
+    packed = blob(layer.getvalue(), "layer.v1.tar")
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Env": ["PATH=/bin:/usr/bin", "FROM_IMAGE=yes"]},
+        "rootfs": {"type": "layers", "diff_ids": [packed["digest"]]},
+    }
+    described = blob(json.dumps(config).encode(), "config.v1+json")
+    manifest = {"schemaVersion": 2, "config": described, "layers": [packed]}
+    listed = blob(json.dumps(manifest).encode(), "manifest.v1+json")
+    (target / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [listed]}))
+    (target / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+
+
+@pytest.mark.parametrize("scheme", ["oci", "oci-archive"])
+async def test_an_oci_image_is_entered(scheme, root, tmp_path, need_backend, need_image):
+    need_backend("apptainer")
+    source = tmp_path / "layout"
+    oci_layout(need_image("busybox"), source)
+    if scheme == "oci-archive":
+        source = tmp_path / "image.tar"
+        with tarfile.open(source, "w") as tar:
+            for part in (tmp_path / "layout").iterdir():
+                tar.add(part, arcname=part.name)
+    async with (
+        SandboxManager(root, owner="oci", backend="apptainer") as manager,
+        manager.start(SandboxSpec(image=f"{scheme}:{source}")) as sandbox,
+    ):
+        assert (await sandbox.bash("echo $FROM_IMAGE")).output == "yes\n"
+
+
 @pytest.mark.parametrize("backend", ["apptainer", "bubblewrap"])
 async def test_a_docker_archive_is_converted_once(
     backend, root, tmp_path, need_backend, need_image
