@@ -162,3 +162,26 @@ def test_jobs_outlive_a_restart_of_the_controller(
         _assert_all_scored(system, "restart", 20)
         wait_until(lambda: not _jobs(slurm, "PD,R,CG"), "an empty queue", 30)
     assert len(_jobs(slurm)) == before + 3
+
+
+def test_preemption_loses_no_rollout(
+    system: System, stub: RunningStub, slurm: Cluster, tmp_path: Path
+) -> None:
+    before = {job for job, _, _ in _jobs(slurm)}
+    scavenge = {"slurm": {"partition": "scavenge", "timeLimitMinutes": 10}}
+    slow = {"run": {"concurrency": 1}}
+    job = arithmetic_job("preempted", tasks=40, samples=2, placement=scavenge, stages=slow)
+    with BridgeProcess(system, slurm), system.client() as client:
+        system.apply(stub_pool(stub.url, cached("models", "tiny-qwen3")), job)
+        wait_until(lambda: client.progress("preempted").finished > 2, "first results", 40)
+        subprocess.run(
+            ["sbatch", "--partition=main", "--cpus-per-task=16", f"--output={tmp_path / 'out'}"],
+            input="#!/bin/sh\nsleep 2\n",
+            env=slurm.env,
+            text=True,
+            check=True,
+        )
+        _assert_all_scored(system, "preempted", 80)
+        wait_until(lambda: not _jobs(slurm, "PD,R,CG"), "an empty queue", 30)
+    states = Counter(state for job, state, _ in _jobs(slurm) if job not in before)
+    assert states["PREEMPTED"] == 3, states
