@@ -56,6 +56,8 @@ class PodStatus(PodModel):
     start_time: datetime | None = None
     restart_count: int = 0
     """Restarts by the node; on Kubernetes summed from the container statuses."""
+    pod_ip: str = Field(default="", alias="podIP")
+    """Address of the pod on Kubernetes, once it has one."""
 
 
 class Pod(PodModel):

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,9 @@ from pathlib import Path
 from rollout_client.transport import Transport
 from rollout_crds.locations import StateDirectory, parse_server_url, state_dir
 from rollout_operator.embedded import EmbeddedCluster, HttpGateway
-from rollout_operator.pods import LOCAL_NODE, Site
 from rollout_operator.probe import HttpEngineProbe
 from rollout_operator.reconciler import Reconciler
+from rollout_operator.sites import LOCAL_NODE, KubernetesSite, LocalSite
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -25,8 +26,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
-    asyncio.run(_run_embedded(args.gateway_url, args.state_dir))
+    for chatty in ("httpx2", "kopf.objects"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    if args.embedded:
+        asyncio.run(_run_embedded(args.gateway_url, args.state_dir))
+    else:
+        asyncio.run(_run_on_kubernetes(args))
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -37,8 +42,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--embedded",
         action="store_true",
-        required=True,
-        help="resources in the gateway's store and pods on the local node",
+        help="resources in the gateway's store and pods on the local node; not on Kubernetes",
     )
     parser.add_argument("--state-dir", type=Path, default=state, help="default: %(default)s")
     parser.add_argument(
@@ -49,6 +53,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info"
     )
+    _add_kubernetes_options(parser.add_argument_group("on Kubernetes"))
     args = parser.parse_args(argv)
     args.gateway_url = args.gateway_url or StateDirectory(args.state_dir).gateway_url
     try:
@@ -56,6 +61,45 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     except ValueError as error:
         parser.error(str(error))
     return args
+
+
+def _add_kubernetes_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--namespace",
+        action="append",
+        default=[],
+        dest="namespaces",
+        help="look after this one only; may be repeated (default: all)",
+    )
+    group.add_argument("--lease-namespace", default="default", help="default: %(default)s")
+    group.add_argument("--lease-seconds", type=int, default=15, help="default: %(default)s")
+    group.add_argument(
+        "--identity",
+        default=os.environ.get("HOSTNAME") or socket.gethostname(),
+        help="holder of the Lease that lets one operator work (default: the host's name)",
+    )
+    group.add_argument("--liveness", help="URL to answer probes at: http://0.0.0.0:8080/healthz")
+    group.add_argument(
+        "--pod-templates", type=Path, help="YAML: image, pod, container, env per role"
+    )
+
+
+async def _run_on_kubernetes(args: argparse.Namespace) -> None:
+    from rollout_operator.kubernetes.election import LeaseSettings
+    from rollout_operator.kubernetes.run import Settings, run
+    from rollout_operator.kubernetes.templates import load_templates
+
+    await run(
+        Settings(
+            gateway_url=args.gateway_url,
+            lease=LeaseSettings(
+                args.lease_namespace, args.identity, duration_seconds=args.lease_seconds
+            ),
+            site=KubernetesSite(args.gateway_url, load_templates(args.pod_templates)),
+            namespaces=tuple(args.namespaces),
+            liveness_endpoint=args.liveness,
+        )
+    )
 
 
 async def _run_embedded(gateway_url: str, state: Path) -> None:
@@ -68,7 +112,7 @@ async def _run_embedded(gateway_url: str, state: Path) -> None:
             EmbeddedCluster(transport),
             HttpGateway(transport),
             HttpEngineProbe(),
-            Site(LOCAL_NODE, StateDirectory(state).run),
+            LocalSite(LOCAL_NODE, StateDirectory(state).run),
         )
         try:
             await reconciler.run()

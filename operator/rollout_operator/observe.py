@@ -22,8 +22,8 @@ from rollout_operator.plan import Owner, Plan
 from rollout_operator.plan_job import plan_job
 from rollout_operator.plan_llm_pool import plan_llm_pool, targets
 from rollout_operator.plan_rollout_pool import plan_rollout_pool
-from rollout_operator.pods import Site
 from rollout_operator.ports import EngineProbe, Gateway
+from rollout_operator.sites import Site
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Observer:
     async def _probe_all(
         self, pool: LLMPool, old: dict[str, BackendHealth], now: datetime
     ) -> dict[str, BackendHealth]:
-        urls = [target.url for target in targets(pool, self.site)]
+        pods = self.cache.pods_of(pool.metadata.uid)
+        urls = [target.url for target in targets(pool, self.site, pods)]
         results = await asyncio.gather(*(self.probe.probe(url) for url in urls))
         return {
             result.url: next_health(old.get(result.url), result, pool.spec.model, now)

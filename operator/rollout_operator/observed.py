@@ -9,7 +9,7 @@ from rollout_crds.llmpool import LLMPool
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import Reason
 from rollout_crds.rolloutpool import RolloutPool
-from rollout_operator.pods import Site
+from rollout_operator.sites import Site
 
 RETRY_UNREADABLE_SECONDS = 30.0
 RETRY_UNAVAILABLE_SECONDS = 2.0

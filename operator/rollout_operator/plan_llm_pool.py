@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rollout_crds.control import BackendRegistration, LLMPoolRegistration
-from rollout_crds.llmpool import Backend, LLMPool, LLMPoolStatus
+from rollout_crds.llmpool import Backend, Launch, LLMPool, LLMPoolStatus
 from rollout_crds.pod import Pod
 from rollout_crds.reasons import ConditionType, Reason
 from rollout_operator.conditions import Fact, merge
@@ -21,8 +21,9 @@ from rollout_operator.plan import (
     joined,
     plural,
 )
-from rollout_operator.pods import Site, engine_pods, engine_url
+from rollout_operator.pods import engine_pods
 from rollout_operator.replicas import Scaling, scale, troubles
+from rollout_operator.sites import Site
 
 PROBE_HEALTHY_SECONDS = 10.0
 PROBE_UNHEALTHY_SECONDS = 1.0
@@ -38,20 +39,22 @@ class Target:
     url: str
 
 
-def targets(pool: LLMPool, site: Site) -> list[Target]:
-    """The backends that a pool has by its spec."""
+def targets(pool: LLMPool, site: Site, owned: Sequence[Pod]) -> list[Target]:
+    """The backends that a pool has by its spec, but for pods that have no address yet."""
     if pool.spec.launch is None:
         urls = dict.fromkeys(endpoint.url for endpoint in pool.spec.endpoints or ())
         return [Target(url[:_MAX_NAME], url) for url in urls]
-    pods = engine_pods(pool, pool.spec.launch, site)
-    return [Target(pod.metadata.name, engine_url(pod, site)) for pod in pods]
+    names = [pod.metadata.name for pod in engine_pods(pool, pool.spec.launch, site)]
+    existing = {pod.metadata.name: pod for pod in owned}
+    found = ((name, site.engine_url(name, existing.get(name))) for name in names)
+    return [Target(name, url) for name, url in found if url is not None]
 
 
 def plan_llm_pool(pool: LLMPool, observed: LLMPoolObserved, now: datetime) -> Plan:
     """Decide what to do about the inference servers of a model."""
     if pool.metadata.deletion_timestamp is not None:
         return _plan_deletion(pool)
-    backends = [(t, observed.health_of(t.url)) for t in targets(pool, observed.site)]
+    backends = [(t, observed.health_of(t.url)) for t in targets(pool, observed.site, observed.pods)]
     scaling = _scaling(pool, observed, now)
     status = _status(pool, backends, observed, now)
     return Plan(
@@ -88,7 +91,8 @@ def _scaling(pool: LLMPool, observed: LLMPoolObserved, now: datetime) -> Scaling
         return scale((), observed.pods, now)
 
     def is_stuck(pod: Pod) -> bool:
-        health = observed.health_of(engine_url(pod, observed.site))
+        url = observed.site.engine_url(pod.metadata.name, pod)
+        health = observed.health_of(url) if url is not None else None
         created = pod.metadata.creation_timestamp
         if health is None or health.failing_since is None or created is None:
             return False
@@ -139,23 +143,24 @@ def compute_ready(pool: LLMPool, backends: _Backends, observed: LLMPoolObserved)
     if any(health is not None and health.state == "model_not_served" for _, health in backends):
         return Fact(kind, "False", Reason.MODEL_NOT_SERVED, joined(causes))
     if pool.spec.launch is not None:
-        return _launched_not_ready(backends, observed)
+        return _launched_not_ready(pool.spec.launch, backends, observed)
     if any(health is None for _, health in backends):
         return Fact(kind, "Unknown", Reason.BACKENDS_UNREACHABLE, "not probed yet")
     message = f"{joined(causes)}; start the servers there, or correct `spec.endpoints`"
     return Fact(kind, "False", Reason.BACKENDS_UNREACHABLE, message)
 
 
-def _launched_not_ready(backends: _Backends, observed: LLMPoolObserved) -> Fact:
+def _launched_not_ready(launch: Launch, backends: _Backends, observed: LLMPoolObserved) -> Fact:
     kind = ConditionType.READY
-    if not backends:
+    if launch.replicas == 0:
         message = "`launch.replicas` is 0: raise it to start a server"
         return Fact(kind, "False", Reason.BACKENDS_UNREACHABLE, message)
     why = troubles(observed.pods)
     if why:
         return Fact(kind, "False", Reason.BACKENDS_UNREACHABLE, joined(why))
     starting = ", ".join(f"`{target.name}`" for target, _ in backends)
-    return Fact(kind, "False", Reason.BACKENDS_STARTING, f"no answer yet from pod {starting}")
+    message = f"no answer yet from pod {starting}" if backends else "no pod has an address yet"
+    return Fact(kind, "False", Reason.BACKENDS_STARTING, message)
 
 
 def _registration(

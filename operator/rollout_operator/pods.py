@@ -4,45 +4,28 @@ The pod of replica `i` of a stage is `JOB-STAGE-i`. An annotation holds a hash o
 built from, so that a changed spec shows.
 """
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import PurePath
 from types import MappingProxyType
 
 from rollout_crds.base import API_VERSION
 from rollout_crds.llmpool import Launch, LLMPool
-from rollout_crds.locations import MAX_SOCKET_PATH
 from rollout_crds.meta import ObjectMeta, OwnerReference
 from rollout_crds.placement import SLURM_ANNOTATION, SLURM_SCHEDULER, Placement
 from rollout_crds.pod import Container, Pod, PodEnvVar, PodSpec
 from rollout_crds.result import Stage
 from rollout_crds.rolloutjob import RolloutJob, Stages, StageSpec
 from rollout_crds.rolloutpool import RolloutPool
+from rollout_operator.names import child_name, digest
 from rollout_operator.plan import Owner
+from rollout_operator.sites import Site
 
 STAGE_LABEL = "rollout-operator.dev/stage"
 TEMPLATE_ANNOTATION = "rollout-operator.dev/template-hash"
-LOCAL_NODE = "local"
-"""Name of the node that runs pods as processes of its machine."""
-SOCKET_VARIABLE = "ROLLOUT_SOCKET"
-"""Names the Unix socket that a pod listens on; its node removes what a killed one has left."""
 _OWNER_LABELS = {
     "RolloutJob": "rollout-operator.dev/job",
     "RolloutPool": "rollout-operator.dev/pool",
     "LLMPool": "rollout-operator.dev/llm-pool",
 }
-_MAX_NAME = 63
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where pods are placed."""
-
-    node_name: str
-    """Node that pods are bound to."""
-    run_dir: PurePath
-    """Directory on that node for the engines' Unix sockets."""
 
 
 def stage_pods(owner: RolloutJob | RolloutPool, stages: Stages, site: Site) -> tuple[Pod, ...]:
@@ -82,7 +65,7 @@ def _stage_pod(
 def _placed(placement: Placement | None, container: Container, site: Site) -> PodSpec:
     """A Slurm job is not restarted in place: its pod ends with it and is replaced."""
     if placement is None:
-        return PodSpec(containers=[container], node_name=site.node_name, restart_policy="OnFailure")
+        return site.place("stage", container, "OnFailure")
     return PodSpec(containers=[container], scheduler_name=SLURM_SCHEDULER, restart_policy="Never")
 
 
@@ -104,13 +87,13 @@ def engine_pods(pool: LLMPool, launch: Launch, site: Site) -> tuple[Pod, ...]:
 
 
 def _engine_pod(pool: LLMPool, launch: Launch, index: int, site: Site) -> Pod:
-    name = child_name(pool.metadata.name, f"engine-{index}")
+    env, listen = site.listen(child_name(pool.metadata.name, f"engine-{index}"))
     container = Container(
         name="engine",
         command=["vllm-python", "-m", "vllm.entrypoints.openai.api_server"],
-        args=[*_engine_args(pool, launch, index), *launch.args],
+        args=[*listen, *_engine_args(pool, launch, index), *launch.args],
         env=[
-            PodEnvVar(name=SOCKET_VARIABLE, value=engine_socket(site, name)),
+            *env,
             PodEnvVar(name="HF_HUB_OFFLINE", value="1"),
             PodEnvVar(name="VLLM_NO_USAGE_STATS", value="1"),
             *(PodEnvVar(name=env.name, value=env.value) for env in launch.env),
@@ -121,7 +104,7 @@ def _engine_pod(pool: LLMPool, launch: Launch, index: int, site: Site) -> Pod:
         suffix=f"engine-{index}",
         component="engine",
         labels={},
-        spec=PodSpec(containers=[container], node_name=site.node_name, restart_policy="Always"),
+        spec=site.place("engine", container, "Always"),
     )
 
 
@@ -135,37 +118,10 @@ def _engine_args(pool: LLMPool, launch: Launch, index: int) -> list[str]:
     return [
         *("--model", model if model.startswith("/") else f"$(ROLLOUT_MODELS)/{model}"),
         *("--served-model-name", pool.spec.model),
-        *("--uds", f"$({SOCKET_VARIABLE})"),
         *("--logprobs-mode", pool.spec.logprobs_mode),
         *("--generation-config", "vllm"),
         *("--seed", str(index)),
     ]
-
-
-def engine_url(pod: Pod, site: Site) -> str:
-    """Where the inference server of a pod answers."""
-    return f"unix://{engine_socket(site, pod.metadata.name)}"
-
-
-def engine_socket(site: Site, pod_name: str) -> str:
-    """Path of an engine's socket, with a hash for a name when it would be too long."""
-    path = site.run_dir / f"{pod_name}.sock"
-    if len(str(path).encode()) <= MAX_SOCKET_PATH:
-        return str(path)
-    return str(site.run_dir / f"{_digest(pod_name)}.sock")
-
-
-def child_name(owner: str, suffix: str) -> str:
-    """`OWNER-SUFFIX`, shortened with a hash of the owner's name when it would be too long."""
-    room = _MAX_NAME - len(suffix) - 1
-    if len(owner) <= room:
-        return f"{owner}-{suffix}"
-    digest = _digest(owner)[:8]
-    return f"{owner[: room - len(digest) - 1].rstrip('-')}-{digest}-{suffix}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _pod(
@@ -183,7 +139,7 @@ def _pod(
             name=child_name(owner.metadata.name, suffix),
             namespace=owner.metadata.namespace,
             labels={**_common_labels(owner, component), **labels},
-            annotations={TEMPLATE_ANNOTATION: _digest(template), **annotations},
+            annotations={TEMPLATE_ANNOTATION: digest(template), **annotations},
             owner_references=[owner_reference(owner)],
         ),
         spec=spec,

@@ -17,8 +17,8 @@ from rollout_operator.errors import Missing, OperatorError, Unavailable
 from rollout_operator.memory import Memory
 from rollout_operator.observe import Observer
 from rollout_operator.plan import Owner, Plan
-from rollout_operator.pods import Site
 from rollout_operator.ports import Batch, Cluster, EngineProbe, Gateway
+from rollout_operator.sites import Site
 from rollout_operator.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)

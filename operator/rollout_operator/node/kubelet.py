@@ -12,8 +12,8 @@ from rollout_operator.node.environment import invocation
 from rollout_operator.node.paths import NodePaths
 from rollout_operator.node.process import ProcessTable, Program
 from rollout_operator.node.runner import PodRunner
-from rollout_operator.pods import LOCAL_NODE, SOCKET_VARIABLE
 from rollout_operator.ports import Batch, Cluster
+from rollout_operator.sites import LOCAL_NODE, SOCKET_VARIABLE
 
 log = logging.getLogger(__name__)
 

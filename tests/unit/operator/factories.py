@@ -15,10 +15,10 @@ from rollout_crds.rolloutpool import RolloutPool
 from rollout_operator.conditions import Fact, find, merge
 from rollout_operator.observed import JobObserved
 from rollout_operator.plan import FINALIZER, Owner, Plan, PurgeJob, SetJobState, SubmitJob
-from rollout_operator.pods import Site
+from rollout_operator.sites import LocalSite
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
-SITE = Site("local", PurePath("/state/run"))
+SITE = LocalSite("local", PurePath("/state/run"))
 
 
 def seconds(count: float) -> timedelta:

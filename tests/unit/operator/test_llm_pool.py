@@ -15,7 +15,6 @@ from rollout_operator.plan_llm_pool import (
     PROBE_UNHEALTHY_SECONDS,
     plan_llm_pool,
 )
-from rollout_operator.pods import engine_socket, engine_url
 from tests.unit.operator.factories import (
     NOW,
     SITE,
@@ -119,7 +118,7 @@ def test_a_launched_server_gets_what_token_records_need():
     assert options["--served-model-name"] == "m"
     assert options["--uds"] == "$(ROLLOUT_SOCKET)"
     env = {variable.name: variable.value for variable in container.env}
-    assert f"unix://{env['ROLLOUT_SOCKET']}" == engine_url(pod, SITE)
+    assert f"unix://{env['ROLLOUT_SOCKET']}" == SITE.engine_url(pod.metadata.name, pod)
     assert options["--logprobs-mode"] == "raw_logprobs"
     assert container.args[-2:] == ["--seed", "9"]
 
@@ -148,7 +147,7 @@ def launched(pool, health, *, status=None):
         )
         for pod in pods
     )
-    around = {engine_url(pod, SITE): health for pod in pods}
+    around = {SITE.engine_url(pod.metadata.name, pod): health for pod in pods}
     return LLMPoolObserved(site=SITE, pods=pods, health=tuple(around.items()))
 
 
@@ -191,8 +190,8 @@ def test_deletion_takes_the_engines_from_the_gateway():
 @pytest.mark.parametrize("length", [20, 90, 130])
 def test_sockets_fit_into_the_kernel_s_limit(length):
     site = replace(SITE, run_dir=SITE.run_dir / ("d" * 60))
-    socket = engine_socket(site, "p" * min(length, 63))
-    assert len(socket) <= 107
+    url = site.engine_url("p" * min(length, 63), None)
+    assert len(url.removeprefix("unix://")) <= 107
 
 
 def test_a_busy_engine_survives_some_slow_probes():
