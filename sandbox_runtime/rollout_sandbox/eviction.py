@@ -5,6 +5,7 @@ time of use. Whoever wants to remove it must get that lock alone, so an entry in
 removed, and the kernel frees the locks of a user that was killed.
 """
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterable
@@ -31,10 +32,11 @@ class Lease:
 
     def hold(self, entry: Path) -> None:
         """Hold an entry that exists, or is about to be made by the caller."""
-        lock = os.open(lock_of(entry), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = _open_lock(entry)
         self._locks.append(lock)
         fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(lock)
+        with contextlib.suppress(PermissionError):  # another user made it
+            os.utime(lock)
 
     def release(self) -> None:
         """Let go of all entries; again is harmless."""
@@ -45,6 +47,11 @@ class Lease:
 def lock_of(entry: Path) -> Path:
     """Return the file whose lock users of the entry hold."""
     return entry.with_name(f".{entry.name}.use")
+
+
+def _open_lock(entry: Path) -> int:
+    """Open for reading alone, which is enough to lock: the file may be another user's."""
+    return os.open(lock_of(entry), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def evict(cache: Path, limit_bytes: int) -> list[str]:
@@ -81,7 +88,7 @@ def _aged(path: Path) -> Aged:
 
 
 def _remove_unused(entry: Path) -> bool:
-    lock = os.open(lock_of(entry), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    lock = _open_lock(entry)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
