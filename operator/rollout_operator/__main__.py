@@ -13,6 +13,7 @@ from pathlib import Path
 from rollout_client.transport import Transport
 from rollout_crds.locations import StateDirectory, parse_server_url, state_dir
 from rollout_operator.embedded import EmbeddedCluster, HttpGateway
+from rollout_operator.errors import OperatorError
 from rollout_operator.probe import HttpEngineProbe
 from rollout_operator.reconciler import Reconciler
 from rollout_operator.sites import LOCAL_NODE, KubernetesSite, LocalSite
@@ -31,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.embedded:
         asyncio.run(_run_embedded(args.gateway_url, args.state_dir))
     else:
-        asyncio.run(_run_on_kubernetes(args))
+        try:
+            asyncio.run(_run_on_kubernetes(args))
+        except* OperatorError as failed:
+            sys.exit(f"rollout-operator: {failed.exceptions[0]}")
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,19 +4,16 @@ Handlers of events are level-triggered and leave no mark on users' objects. They
 queue of the one reconciler, which decides and writes, so there is no second mechanism.
 """
 
-import logging
 from typing import Any
 
 import kopf
 
-from rollout_crds.resources import BY_KIND
-from rollout_operator.cache import OWNERS
+from rollout_crds.resources import BY_KIND, Resource
+from rollout_operator.cache import OWNERS, key_of
 from rollout_operator.kubernetes.api import runs_in_cluster
 from rollout_operator.kubernetes.feed import Feed
-from rollout_operator.kubernetes.mirror import is_ours, mirror
+from rollout_operator.kubernetes.mirror import is_ours, mirror_all
 from rollout_operator.kubernetes.names import GROUP, OUR_PODS, VERSION
-
-log = logging.getLogger(__name__)
 
 _PREFIX = "rollout-operator.dev"
 _WATCH_SECONDS = 300
@@ -63,15 +60,14 @@ def take(feed: Feed, event: kopf.RawEvent) -> None:
     kind = found["kind"]
     if kind == "Pod" and not is_ours(found):
         return
-    try:
-        resource = mirror(kind, found)
-    except ValueError as error:
-        log.error("not looked after: %s", error)
-        return
-    if event["type"] == "DELETED":
-        meta = resource.metadata
-        feed.drop((kind, meta.namespace, meta.name), meta.uid)
+    for resource in mirror_all(kind, [found]):
+        _feed(feed, event["type"], resource)
+
+
+def _feed(feed: Feed, change: str | None, resource: Resource) -> None:
+    if change == "DELETED":
+        feed.drop(key_of(resource), resource.metadata.uid)
         return
     feed.put(resource)
-    if event["type"] is None:
+    if change is None:
         feed.ask_for_listing()

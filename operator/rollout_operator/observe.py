@@ -36,6 +36,8 @@ class Observer:
     site: Site
     progress_seconds: float
     """Least time between two writes of a status for its counters alone."""
+    progress_share: float = 0.0
+    """The same as a share of the time that the job has run: it bounds the writes of a job."""
 
     async def plan(self, owner: Owner, memory: Memory, now: datetime) -> Plan:
         """Observe around an object and decide what to do about it."""
@@ -59,8 +61,13 @@ class Observer:
             gateway_job=known,
             gateway_error=error,
             refusal=memory.refusal,
-            progress_due=memory.status_is_older_than(self.progress_seconds, now),
+            progress_due=memory.status_is_older_than(self._progress_pause(job, now), now),
         )
+
+    def _progress_pause(self, job: RolloutJob, now: datetime) -> float:
+        start = job.status.start_time
+        age = (now - start).total_seconds() if start is not None else 0.0
+        return max(self.progress_seconds, self.progress_share * age)
 
     async def _known(self, uid: str) -> tuple[GatewayJob | None, str | None]:
         try:

@@ -51,6 +51,7 @@ class Reconciler:
         probe: Looks at inference servers.
         site: Where pods are placed.
         progress_seconds: Least time between two writes of a status for its counters alone.
+        progress_share: The same as a share of the time that the job has run.
         now: The clock.
     """
 
@@ -62,6 +63,7 @@ class Reconciler:
         site: Site,
         *,
         progress_seconds: float = 1.0,
+        progress_share: float = 0.0,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._cluster = cluster
@@ -70,7 +72,9 @@ class Reconciler:
         self._queue: WorkQueue[Key] = WorkQueue()
         self._memories: dict[Key, Memory] = {}
         self._failures: defaultdict[Key, int] = defaultdict(int)
-        self._observer = Observer(self._cache, gateway, probe, site, progress_seconds)
+        self._observer = Observer(
+            self._cache, gateway, probe, site, progress_seconds, progress_share
+        )
         self._applier = Applier(cluster, gateway, self._cache)
 
     async def run(self) -> None:

@@ -15,7 +15,7 @@ from rollout_operator.errors import Conflict, Missing, Refused
 from rollout_operator.kubernetes.api import KubernetesApi
 from rollout_operator.kubernetes.events import EventLog
 from rollout_operator.kubernetes.feed import Feed
-from rollout_operator.kubernetes.mirror import mirror
+from rollout_operator.kubernetes.mirror import mirror, mirror_all
 from rollout_operator.kubernetes.names import OUR_PODS, collection, item
 from rollout_operator.plan import FINALIZER, Owner, Status
 from rollout_operator.ports import Batch
@@ -46,6 +46,20 @@ class KubernetesCluster:
             while batch := await self._feed.changes(_RELIST_SECONDS):
                 yield batch
 
+    async def check(self) -> None:
+        """Make sure that our kinds are defined and may be read.
+
+        Raises:
+            Refused: They are not, with the remedy.
+            Unavailable: The API server does not answer.
+        """
+        for kind in _KINDS:
+            try:
+                await self._api.get(collection(kind, self._namespaces[0]), limit="1")
+            except Missing as error:
+                msg = f"the cluster has no kind {kind}: install the chart rollout-operator-crds"
+                raise Refused(msg) from error
+
     async def _list(self) -> Batch:
         versions, found = [], []
         for kind in _KINDS:
@@ -53,7 +67,7 @@ class KubernetesCluster:
             for namespace in self._namespaces:
                 listed = await self._api.get(collection(kind, namespace), **query)
                 versions.append(int(listed["metadata"]["resourceVersion"]))
-                found += [mirror(kind, one) for one in listed["items"]]
+                found += mirror_all(kind, listed["items"])
         return self._feed.take_listing(found, min(versions))
 
     async def create_pod(self, pod: Pod) -> Pod:

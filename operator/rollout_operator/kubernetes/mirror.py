@@ -1,5 +1,7 @@
 """Objects of the Kubernetes API as our models: pure functions."""
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -7,6 +9,8 @@ from pydantic import ValidationError
 from rollout_crds.pod import Pod
 from rollout_crds.resources import BY_KIND, Resource
 from rollout_operator.kubernetes.names import OUR_PODS
+
+log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
 _KEPT_METADATA = (
@@ -38,6 +42,17 @@ def mirror(kind: str, found: Object) -> Resource:
         name = f"{found['metadata'].get('namespace')}/{found['metadata'].get('name')}"
         msg = f"{kind} {name} does not fit this version of the operator: {error}"
         raise ValueError(msg) from error
+
+
+def mirror_all(kind: str, found: Iterable[Object]) -> list[Resource]:
+    """Those that fit our models; the others are told and left alone."""
+    mirrored = []
+    for one in found:
+        try:
+            mirrored.append(mirror(kind, one))
+        except ValueError as error:
+            log.error("not looked after: %s", error)
+    return mirrored
 
 
 def is_ours(pod: Object) -> bool:

@@ -34,23 +34,28 @@ class Settings:
     """Where to answer probes, such as `http://0.0.0.0:8080/healthz`."""
     progress_seconds: float = 30.0
     """Least time between two writes of a status for its counters alone."""
+    progress_share: float = 1.0
+    """The same as a share of a job's time: counters at 1, 2, 4, 8 ... minutes, and at its end."""
 
 
 async def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises:
+        OperatorError: The cluster has not what it needs.
         ExceptionGroup: The Lease was lost, so that another process must go on.
     """
     async with open_api() as api, Transport(settings.gateway_url) as gateway:
         feed, stop, failures = Feed(), asyncio.Event(), list[BaseException]()
         cluster = KubernetesCluster(api, feed, settings.namespaces)
+        await cluster.check()
         reconciler = Reconciler(
             cluster,
             HttpGateway(gateway),
             HttpEngineProbe(),
             settings.site,
             progress_seconds=settings.progress_seconds,
+            progress_share=settings.progress_share,
         )
         registry = make_registry(feed)
         _lead_while_kopf_runs(registry, _lead(api, settings.lease, reconciler), stop, failures)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import time
 
 import pytest
 
-from hack.kube import ControlPlane
-from tests.integration.kube_operator.system import HOME, KubeSystem, make_job, wait_for
+from hack.kube import ControlPlane, control_plane, scratch
+from tests.integration.kube_operator.system import BIN, HOME, SPACE, KubeSystem, make_job, wait_for
 from tests.integration.kube_operator.test_jobs import play, running
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
@@ -85,3 +87,44 @@ def test_of_two_operators_one_works_and_the_other_takes_over(system: KubeSystem)
     system.start_operator("one")
     assert system.stop_operator("two") == 0
     wait_for(lambda: lease_holder(system) == "one", "the Lease to be given back", 5)
+
+
+def test_a_quota_that_forbids_pods_is_told_and_healed_when_it_goes(system: KubeSystem) -> None:
+    system.plane.kubectl("create", "quota", "none", "--hard=pods=0", f"--namespace={SPACE}")
+    try:
+        system.apply(make_job("denied"))
+        wait_for(
+            lambda: any("exceeded quota" in event["message"] for event in system.items("events")),
+            "an event that says so",
+        )
+    finally:
+        system.plane.kubectl("delete", "quota", "none", f"--namespace={SPACE}")
+    wait_for(lambda: running(system, "denied"), "its pods", 60)
+
+
+def test_a_pod_that_no_node_takes_is_told(system: KubeSystem) -> None:
+    system.plane.kubectl("cordon", "fake-0")
+    try:
+        system.apply(make_job("waits"))
+        wait_for(lambda: "nodes are available" in message(system, "waits"), "the cause")
+    finally:
+        system.plane.kubectl("uncordon", "fake-0")
+    wait_for(lambda: running(system, "waits"), "its pods")
+
+
+def message(system: KubeSystem, name: str) -> str:
+    conditions = (system.get("rolloutjobs", name) or {}).get("status", {}).get("conditions", ())
+    return next((c.get("message", "") for c in conditions if c["type"] == "StagesReady"), "")
+
+
+def test_without_its_definitions_the_operator_says_what_to_install() -> None:
+    with scratch() as folder, control_plane(folder) as bare:
+        done = subprocess.run(
+            [BIN / "rollout-operator", "--gateway-url=http://127.0.0.1:9"],
+            env={**os.environ, "KUBECONFIG": str(bare.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert "install the chart rollout-operator-crds" in done.stderr
