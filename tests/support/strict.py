@@ -2,7 +2,7 @@
 
 A skip is allowed only where its reason says that the thing cannot be had on this machine, by
 starting with `not available here:`. Tests marked `engine` share one worker, so that one server
-serves them all, and so do those marked `kubernetes`.
+serves them all, and so do those marked `kubernetes` and those marked `slurm`.
 
     python -m pytest -p tests.support.strict
 """
@@ -40,7 +40,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a server that is started once together when workers share the run."""
     for item in items:
-        for server in ("engine", "kubernetes"):
+        for server in ("engine", "kubernetes", "slurm"):
             if item.get_closest_marker(server):
                 item.add_marker(pytest.mark.xdist_group(server))
 
