@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from rollout_client.cli.failure import CliError, fail_lines
+from rollout_client.cli.failure import INTERRUPTED, CliError, fail_lines
 from rollout_client.cli.settings import Settings, hoist_global_options
 from rollout_client.errors import ClientError
 
@@ -91,12 +91,6 @@ def options(
     ctx.obj = Settings.from_options(os.environ, server, state_dir)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(given))
-
-
 def run(arguments: list[str]) -> int:
     """Run the command line and return the exit code; every error is printed as `error: ...`."""
     debug = "--debug" in arguments
@@ -109,7 +103,7 @@ def run(arguments: list[str]) -> int:
     except (CliError, ClientError) as error:
         return _report(fail_lines(error), getattr(error, "exit_code", 1), error if debug else None)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - for the flush at exit
         return 1
@@ -123,7 +117,7 @@ def _unexpected(error: Exception, debug: bool) -> int:
     if usage is not None:  # of the command line library
         return _report([f"{usage()} (see `rolloutctl --help`)"], 2, None)
     if type(error).__name__ == "Abort":
-        return 130
+        return INTERRUPTED
     hint = "" if debug else "; run it again with --debug for the details"
     text = f"{type(error).__name__}: {error} (a defect of rolloutctl{hint})"
     return _report([text], 1, error if debug else None)

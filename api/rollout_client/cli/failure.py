@@ -6,6 +6,7 @@ from rollout_client.errors import ClientError, GatewayError, Unavailable
 
 FAILED = 1
 INVALID = 2
+INTERRUPTED = 130
 
 
 class CliError(Exception):

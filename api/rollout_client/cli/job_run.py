@@ -10,7 +10,7 @@ from pathlib import Path
 from rollout_client.cli.apply import apply_sources
 from rollout_client.cli.cluster import DEFAULT_POOL, ensure_default_pool
 from rollout_client.cli.display import Display, open_display
-from rollout_client.cli.failure import FAILED, INVALID, CliError
+from rollout_client.cli.failure import FAILED, INTERRUPTED, INVALID, CliError
 from rollout_client.cli.follow import follow_records, poll_progress
 from rollout_client.cli.keeper import NodeKeeper
 from rollout_client.cli.node import LocalNode
@@ -30,7 +30,6 @@ from rollout_client.errors import GatewayError
 from rollout_crds.reasons import ConditionType
 from rollout_crds.rolloutjob import RolloutJob
 
-INTERRUPTED = 130
 _PATIENCE_SECONDS = 120.0
 _DELETE_SECONDS = 20.0
 
@@ -77,10 +76,10 @@ class JobRun:
             GatewayError: The gateway refused something, or is gone for good.
         """
         try:
-            with open_display() as display:
+            with open_display() as display, RecordFile(self._output) as file:
                 _heed_signals(display)
                 async with self._node(display), self._client() as client:
-                    return await self._with(client, display)
+                    return await self._with(client, file, display)
         except asyncio.CancelledError:
             return INTERRUPTED
 
@@ -110,19 +109,18 @@ class JobRun:
                     await delete_temporary_pools(client, self._sources)
         await keeper.stop()
 
-    async def _with(self, client: AsyncRolloutClient, display: Display) -> int:
+    async def _with(self, client: AsyncRolloutClient, file: RecordFile, display: Display) -> int:
         job = await self._submit(client, display)
-        with RecordFile(self._output, job.metadata.uid) as file:
-            if file.moved_to is not None:
-                display.note(f"records of an earlier job {job.metadata.name}: {file.moved_to}")
-            if file.count:
-                display.note(f"{self._output} has {file.count} records already")
-            try:
-                final = await self._follow(client, job, file, display)
-            except asyncio.CancelledError:
-                await self._cancel(client, file, display)
-                return INTERRUPTED
-            return await self._report(client, final, file, display)
+        if moved := file.assign(job.metadata.uid):
+            display.note(f"records of an earlier job {job.metadata.name}: {moved}")
+        if file.count:
+            display.note(f"{file.path} has {_records(file.count)} already")
+        try:
+            final = await self._follow(client, job, file, display)
+        except asyncio.CancelledError:
+            await self._cancel(client, file, display)
+            return INTERRUPTED
+        return await self._report(client, final, file, display)
 
     async def _submit(self, client: AsyncRolloutClient, display: Display) -> RolloutJob:
         await require_llm_pool(client, self._job, self._sources)
@@ -174,7 +172,8 @@ class JobRun:
                 await follow_records(client, self._job, file, ended)
                 await client.delete(RolloutJob, name, namespace=namespace)
                 await client.wait_deleted(RolloutJob, name, namespace=namespace)
-        display.note(f"cancelled; {file.count} finished rollouts are in {file.path}")
+        kept = f"{_records(file.count)} in {file.path}" if file.count else "no rollout had finished"
+        display.note(f"cancelled; {kept}")
 
     async def _report(
         self, client: AsyncRolloutClient, final: RolloutJob, file: RecordFile, display: Display
@@ -196,8 +195,12 @@ class JobRun:
         if progress.invalid_tasks:
             display.note(f"refused lines of the task source: {progress.invalid_tasks}")
         display.note(f"{succeeded.reason}: {succeeded.message}")
-        display.note(f"{file.count} records in {file.path}")
+        display.note(f"{_records(file.count)} in {file.path}")
         return 0 if succeeded.status == "True" and not progress.invalid_tasks else FAILED
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
 
 
 def _heed_signals(display: Display) -> None:

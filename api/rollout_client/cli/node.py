@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from rollout_client.backoff import backoff
 from rollout_client.cli.failure import CliError
@@ -71,11 +72,10 @@ class LocalNode:
             tied: The node ends when this process does, however that happens.
 
         Raises:
-            CliError: The node is not installed.
+            CliError: The node is not installed, or the state directory cannot be written.
         """
         command = self._command()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
+        with self._open_log() as log:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -96,6 +96,7 @@ class LocalNode:
             if self.ready_pid() == pid:
                 return
             if not alive(pid):
+                self.require_stopped()  # it found another that had started at the same time
                 msg = f"the node ended at once: {last_line(self.log)}; see {self.log}"
                 raise CliError(msg)
             if time.monotonic() > deadline:
@@ -126,6 +127,17 @@ class LocalNode:
             pass
         except PermissionError as error:
             msg = f"process {pid} belongs to another user; stop it as that user"
+            raise CliError(msg) from error
+
+    def _open_log(self) -> BinaryIO:
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            return self.log.open("ab")
+        except OSError as error:
+            msg = (
+                f"state directory {self.state_dir} cannot be written: {error.strerror}; "
+                "choose another with --state-dir"
+            )
             raise CliError(msg) from error
 
     def _command(self) -> list[str]:

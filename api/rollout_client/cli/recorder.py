@@ -8,33 +8,36 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from rollout_client.cli.failure import CliError
 
 
 class RecordFile:
-    """An open JSONL file for the records of one job.
+    """An open JSONL file for the records of one job; none is left when there are no records.
 
     Args:
         path: The file; made when it is missing.
-        job_uid: The job. A file of an earlier job of the same name is moved aside first.
 
     Raises:
         CliError: The file cannot be written, is no file of records, or another run writes to it.
     """
 
-    def __init__(self, path: Path, job_uid: str) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.moved_to: Path | None = None
-        """Where the file of an earlier job went."""
         self._written: set[str] = set()
+        self._is_new = not path.exists()
         self._file = self._open()
-        owner = self._read_back()
-        if owner not in {None, job_uid}:
-            self._move_aside(str(owner))
+        self._owner = self._read_back()
+
+    def assign(self, job_uid: str) -> Path | None:
+        """Make it the file of a job; returns where the file of an earlier job was moved, if any."""
+        if self._owner in {None, job_uid}:
+            return None
+        return self._move_aside(str(self._owner))
 
     @property
     def count(self) -> int:
@@ -42,18 +45,22 @@ class RecordFile:
         return len(self._written)
 
     def append(self, lines: Iterable[str]) -> int:
-        """Append the records that are not there yet; returns how many those were."""
+        """Append the records that are not there yet; returns how many those were.
+
+        Raises:
+            CliError: The file cannot be written any more.
+        """
         new = {json.loads(line)["rollout_id"]: line for line in lines}
         fresh = [line for key, line in new.items() if key not in self._written]
         if fresh:
-            self._file.write("".join(f"{line}\n" for line in fresh).encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._write("".join(f"{line}\n" for line in fresh).encode())
         self._written.update(new)
         return len(fresh)
 
     def close(self) -> None:
         """Close the file."""
+        if self._is_new and not self._written:
+            self.path.unlink(missing_ok=True)
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -67,10 +74,10 @@ class RecordFile:
     ) -> None:
         self.close()
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> FileIO:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = self.path.open("a+b")
+            file = self.path.open("a+b", buffering=0)
         except OSError as error:
             msg = f"{self.path}: cannot be written: {error.strerror}; name another with --output"
             raise CliError(msg) from error
@@ -81,6 +88,20 @@ class RecordFile:
             msg = f"{self.path}: another run writes to it; name another with --output"
             raise CliError(msg) from error
         return file
+
+    def _write(self, data: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(end)
+            msg = (
+                f"{self.path}: cannot be written: {error.strerror}; when that is mended, run it "
+                "again: no record is lost"
+            )
+            raise CliError(msg) from error
 
     def _read_back(self) -> str | None:
         """Learn which records are there and cut off half a line; returns the job they are of."""
@@ -106,9 +127,11 @@ class RecordFile:
             msg = f"{self.path}:{number}: is not a record of a rollout; name another with --output"
             raise CliError(msg) from error
 
-    def _move_aside(self, owner: str) -> None:
+    def _move_aside(self, owner: str) -> Path:
         self._file.close()
-        self.moved_to = self.path.with_suffix(f".{owner[:8]}{self.path.suffix}")
-        self.path.rename(self.moved_to)
+        aside = self.path.with_suffix(f".{owner[:8]}{self.path.suffix}")
+        self.path.rename(aside)
         self._written.clear()
+        self._is_new = True
         self._file = self._open()
+        return aside

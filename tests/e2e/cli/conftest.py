@@ -75,8 +75,9 @@ spec:
 
     @property
     def records(self) -> list[str]:
-        """Lines of the JSONL file."""
-        return (self.folder / "demo.trajectories.jsonl").read_text().splitlines()
+        """Lines of the JSONL file, if there is one."""
+        file = self.folder / "demo.trajectories.jsonl"
+        return file.read_text().splitlines() if file.exists() else []
 
 
 @pytest.fixture

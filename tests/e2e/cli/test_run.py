@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -84,15 +85,13 @@ def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
 ) -> None:
     shell.write_job(llm, image=image, samples=50)
     running = shell.start("run", "-f", "job.yaml")
-    wait_until(
-        lambda: (shell.folder / "demo.trajectories.jsonl").exists() and shell.records, "records"
-    )
+    wait_until(lambda: bool(shell.records), "records")
     children = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate()
     assert running.returncode == 130
     kept = len(shell.records)
-    assert f"cancelled; {kept} finished rollouts are in demo.trajectories.jsonl" in out
+    assert re.search(rf"cancelled; {kept} records? in demo.trajectories.jsonl", out)
     assert 0 < kept < 100
     assert not alive(children)
 
@@ -100,7 +99,7 @@ def test_an_interrupt_cancels_the_job_and_stops_what_was_started(
 def test_a_second_interrupt_leaves_at_once(shell: Shell, image: str, llm: str) -> None:
     shell.write_job(llm, image=image, samples=50)
     running = shell.start("run", "-f", "job.yaml")
-    wait_until(lambda: (shell.folder / "demo.trajectories.jsonl").exists(), "the file")
+    wait_until(lambda: bool(shell.records), "records")
     pid = LocalNode(shell.state).running_pid()
     children = psutil.Process(pid).children(recursive=True)
     gateway = next(child for child in children if "rollout-gateway" in " ".join(child.cmdline()))
@@ -126,7 +125,11 @@ def test_a_job_whose_llm_pool_is_nowhere_is_refused(shell: Shell, image: str, ll
 @pytest.mark.parametrize(
     ("image", "url", "message"),
     [
-        ("python", "http://127.0.0.1:9", "LLMPool/stub: spec.endpoints[0].url: no answer from"),
+        (
+            "python",
+            "http://127.0.0.1:9",
+            "LLMPool/stub: spec.endpoints[0].url: no inference server",
+        ),
         ("/no/such.sif", "", "RolloutJob/demo: spec.sandbox.image: /no/such.sif does not exist"),
     ],
 )
@@ -137,4 +140,14 @@ def test_what_is_missing_is_told_before_anything_starts(
     result = shell.ctl("run", "-f", "job.yaml")
     assert result.returncode == 1
     assert f"error: job.yaml: {message}" in result.stderr
+    assert not shell.state.exists()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_starts(
+    shell: Shell, image: str, llm: str
+) -> None:
+    shell.write_job(llm, image=image)
+    result = shell.ctl("run", "-f", "job.yaml", "--output", str(shell.folder))
+    assert result.returncode == 1
+    assert "cannot be written: Is a directory; name another with --output" in result.stderr
     assert not shell.state.exists()

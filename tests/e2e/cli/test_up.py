@@ -46,3 +46,11 @@ def test_a_job_runs_in_the_warm_pool_of_up_and_up_resumes_it_all(
     assert shell.ctl("run", "-f", "job.yaml").returncode == 0
     assert LocalNode(shell.state).running_pid() is not None
     assert shell.ctl("delete", "rj/demo").stdout == "rolloutjobs/demo deleted\n"
+
+
+def test_of_two_that_start_at_the_same_time_one_gives_way(shell: Shell) -> None:
+    both = [shell.start("up", "--detach", "--no-pool") for _ in range(2)]
+    outputs = [process.communicate()[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1], outputs
+    (refused,) = [text for text in outputs if text.startswith("error: ")]
+    assert f"already up on {shell.state} (process " in refused

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from rollout_client.cli import main
 from rollout_client.cli.describe import description
 from rollout_client.cli.doctor import examine, finding_line
 from rollout_client.cli.failure import CliError
 from rollout_client.cli.kinds import parse_object, parse_target
 from rollout_client.cli.logs import LogReader, select_pods
+from rollout_client.cli.node import LocalNode
 from rollout_client.cli.rollouts import rollouts_table, summary_lines
 from rollout_client.cli.submission import differing_fields
 from rollout_client.cli.wait import parse_seconds, parse_wanted
@@ -34,6 +36,25 @@ def test_logs_are_those_of_a_pod_or_of_all_pods_of_a_job(
     name: str, stage: str | None, expected: list[str]
 ) -> None:
     assert select_pods(PODS, name, stage) == expected
+
+
+def test_an_interrupt_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_arguments: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rollout_client.cli.app.run", interrupt)
+    with pytest.raises(SystemExit) as caught:
+        main(["get", "rj"])
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_state_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CliError, match=r"cannot be written: Not a directory; .*--state-dir"):
+        LocalNode(tmp_path / "file").start(tied=True)
 
 
 def test_a_log_is_read_on_across_rotation(
