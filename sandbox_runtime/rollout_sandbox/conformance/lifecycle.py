@@ -38,7 +38,7 @@ async def stop_leaves_nothing(subject: Subject) -> None:
         place = sandbox.directory
         family = recorded_processes(place)
         await sandbox.bash("setsid sleep 3601 & mkdir shut; touch shut/f; chmod 000 shut")
-        expect(len(_processes_of("sleep 3601")) == 1, "it runs before")
+        await _until(lambda: len(_processes_of("sleep 3601")) == 1, "it runs before")
     expect(not place.exists(), "the directory is gone", place)
     expect(_processes_of("sleep 3601") == [], "the processes are gone")
     expect(not _alive(family), "the backend's processes are gone", family)
