@@ -32,6 +32,7 @@ from rollout_crds.rolloutjob import RolloutJob
 
 _PATIENCE_SECONDS = 120.0
 _DELETE_SECONDS = 20.0
+_MOST_ROWS = 100
 
 
 def the_job(sources: Sequence[Source]) -> RolloutJob:
@@ -189,7 +190,10 @@ class JobRun:
         items = [rollout.model_dump(mode="json") for rollout in rollouts]
         progress = await client.progress(metadata.name, namespace=metadata.namespace)
         succeeded = conditions[ConditionType.SUCCEEDED]
-        display.note(f"\n{rollouts_table(items)}\n")
+        display.note(f"\n{rollouts_table(items[:_MOST_ROWS])}")
+        if len(items) > _MOST_ROWS:
+            display.note(f"... and {len(items) - _MOST_ROWS} more in {file.path}")
+        display.note("")
         for line in summary_lines(items):
             display.note(line)
         if progress.invalid_tasks:

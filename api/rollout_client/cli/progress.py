@@ -84,7 +84,10 @@ class History:
 
 
 def waiting_for(job: RolloutJob, pool: LLMPool | None) -> str:
-    """What an unfinished job waits for, in words; empty while rollouts run."""
+    """What an unfinished job waits for, in words; empty while rollouts run and at the end."""
+    succeeded = _condition(job.status.conditions, ConditionType.SUCCEEDED)
+    if succeeded is not None and succeeded.status != "Unknown":
+        return ""
     progressing = _condition(job.status.conditions, ConditionType.PROGRESSING)
     if progressing is not None and progressing.status == "True":
         return ""

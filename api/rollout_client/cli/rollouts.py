@@ -46,8 +46,14 @@ def rollouts_command(
 
 
 def rollouts_table(items: Sequence[Json]) -> str:
-    """A table of `RolloutSummary` objects."""
-    return render_table(HEADER, [rollout_cells(item) for item in items])
+    """A table of `RolloutSummary` objects, without the columns that would tell nothing."""
+    rows = [rollout_cells(item) for item in items]
+    silent = {
+        *([] if any(item["state"] != "finished" for item in items) else ["STATE"]),
+        *([] if any(item.get("failure") for item in items) else ["FAILURE"]),
+    }
+    kept = [index for index, name in enumerate(HEADER) if not items or name not in silent]
+    return render_table([HEADER[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
 
 def rollout_cells(item: Json) -> list[str]:

@@ -63,7 +63,7 @@ def test_describe_shows_failures_by_reason(ctl: Command) -> None:
 @pytest.mark.usefixtures("demo")
 def test_rollouts_are_listed_with_rewards_and_failures(ctl: Command) -> None:
     rows = [line.split() for line in ctl("rollouts", "demo").out.splitlines()[1:]]
-    assert [(row[0], row[3], row[4]) for row in rows] == [
+    assert [(row[0], row[2], row[3]) for row in rows] == [
         *[("t0", "scored", "1")] * 2,
         *[("t1", "infra_error", "-")] * 2,
     ]

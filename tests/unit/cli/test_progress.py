@@ -91,6 +91,13 @@ def test_a_new_job_waits_for_the_operator_and_a_running_one_for_nothing() -> Non
     assert waiting_for(make_job(("Progressing", "True", "RolloutsRunning", "")), None) == ""
 
 
+def test_a_job_that_has_ended_waits_for_nothing() -> None:
+    ended = make_job(
+        ("Progressing", "False", "Completed", ""), ("Succeeded", "True", "Completed", "")
+    )
+    assert waiting_for(ended, None) == ""
+
+
 VIEW = View("demo", progress(3), Rates(100, 7), 65, 130, "LLMPool smol: starts")
 
 

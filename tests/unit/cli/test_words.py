@@ -124,8 +124,22 @@ def test_the_mean_reward_counts_scored_rollouts_alone() -> None:
 
 def test_an_infrastructure_failure_shows_no_reward() -> None:
     row = rollouts_table([rollout("infra_error", failure=FAILURE)]).splitlines()[1].split()
-    assert row[:5] == ["a", "0", "finished", "infra_error", "-"]
+    assert row[:4] == ["a", "0", "infra_error", "-"]
     assert row[-2:] == ["run:", "ModelUnavailable"]
+
+
+def test_a_table_has_no_column_that_tells_nothing() -> None:
+    def header(*items: dict[str, Any]) -> list[str]:
+        return rollouts_table(items).splitlines()[0].split()
+
+    scored, failed, running = (
+        rollout("scored"),
+        rollout("infra_error", failure=FAILURE),
+        rollout(None),
+    )
+    assert {"STATE", "FAILURE"}.isdisjoint(header(scored))
+    assert "FAILURE" in header(scored, failed)
+    assert "STATE" in header(scored, running)
 
 
 def test_an_unfinished_rollout_tells_why_it_is_tried_again() -> None:
