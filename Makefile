@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-slurm setup-kubernetes project runtime demo manifests lint test test-slurm test-fast test-kubernetes bench clean clean-cache
+.PHONY: help setup setup-tests setup-kubernetes project runtime demo manifests lint test test-slurm test-fast test-kubernetes bench clean clean-cache
 
 PYTHON ?= python3
 export ROLLOUT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rollout-operator
@@ -54,7 +54,7 @@ lint: ## Check style, types, layers and dependencies
 
 test: ## Set up everything, check and run all tests; fails when one is skipped for want of set-up
 	$(SETUP) project
-	$(MAKE) --jobs 2 --output-sync=line setup setup-slurm lint
+	$(MAKE) --jobs 2 --output-sync=line setup setup-tests lint
 	$(PYTEST) $(ALONE) -p tests.support.strict
 	$(PYTEST) $(ALONE:%=--ignore %) -p tests.support.strict -m 'not kubernetes' --numprocesses $(WORKERS) --dist loadgroup
 
@@ -62,10 +62,10 @@ test-kubernetes: setup-kubernetes ## Run the tests that need a real Kubernetes (
 	$(SETUP) image-busybox
 	$(PYTEST) -p tests.support.strict -m kubernetes
 
-setup-slurm: project ## Set up a real Slurm
-	$(SETUP) slurm
+setup-tests: project ## Set up what only tests need: Slurm and helm
+	$(SETUP) slurm helm
 
-test-slurm: setup-slurm ## Run the tests that need a real Slurm, as a private cluster of one user
+test-slurm: setup-tests ## Run the tests that need a real Slurm, as a private cluster of one user
 	$(SETUP) runtime image-busybox models
 	$(PYTEST) -p tests.support.strict -m slurm
 

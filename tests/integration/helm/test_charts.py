@@ -15,7 +15,7 @@ CHARTS = sorted(path.parent for path in (ROOT / "helm").glob("*/Chart.yaml"))
 
 def helm(*words):
     if not HELM.exists():
-        pytest.skip(f"no {HELM}: run `make setup-kubernetes`")
+        pytest.skip(f"no {HELM}: run `make setup-tests`")
     return subprocess.run([HELM, *words], capture_output=True, text=True)
 
 
