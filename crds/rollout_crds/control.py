@@ -31,6 +31,8 @@ class GatewayJob(DataModel):
     """What the gateway knows about a job."""
 
     progress: JobProgress
+    loaded: bool
+    """All tasks are there; else submitting the job again goes on with it."""
     complete: bool
     """No further record of it can come."""
     usable_groups: int

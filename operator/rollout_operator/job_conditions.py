@@ -20,7 +20,7 @@ def compute_accepted(job: RolloutJob, observed: JobObserved) -> Fact:
     """Whether the gateway has taken the job."""
     kind = ConditionType.ACCEPTED
     known, refusal = observed.gateway_job, observed.refusal
-    if known is not None:
+    if known is not None and known.loaded:
         if known.invalid_tasks:
             return Fact(kind, "True", Reason.SOME_TASKS_INVALID, _refused_tasks(known))
         groups, rollouts = known.progress.groups, known.progress.rollouts
@@ -31,7 +31,7 @@ def compute_accepted(job: RolloutJob, observed: JobObserved) -> Fact:
     if observed.gateway_error is not None and (old := find(job.status.conditions, kind)):
         return restate(old)
     why = refusal.message if refusal is not None else observed.gateway_error
-    return Fact(kind, "Unknown", Reason.GATEWAY_UNAVAILABLE, why or "not submitted yet")
+    return Fact(kind, "Unknown", Reason.GATEWAY_UNAVAILABLE, why or "its tasks are not loaded yet")
 
 
 def _refused_tasks(known: GatewayJob) -> str:

@@ -117,10 +117,13 @@ def _gateway_actions(
         return ()
     if observed.gateway_job is None:
         return _submission(job, observed, now) if not facts.finished else ()
+    to_load = () if observed.gateway_job.loaded else _submission(job, observed, now)
     state = JobState(suspended=job.spec.suspended, priority=job.spec.priority)
     if facts.finished and not observed.gateway_job.complete:
         cancelled = state.model_copy(update={"cancelled": facts.succeeded.reason.value})
-        return (SetJobState(job.metadata.uid, cancelled),)
+        return (SetJobState(job.metadata.uid, cancelled), *to_load)
+    if to_load:
+        return to_load
     if job.status.observed_generation != job.metadata.generation and not facts.finished:
         changed = state.model_copy(update={"stages": job.spec.stages})
         return (SetJobState(job.metadata.uid, changed),)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rollout_client import RolloutClient
 from rollout_crds.result import Outcome
-from rollout_crds.rolloutjob import RolloutJob
+from rollout_crds.rolloutjob import RolloutJob, TaskSource
 from tests.support.engine import cached
 from tests.support.processes import wait_until
 from tests.support.stub_jobs import SCRIPT, arithmetic_job, stub_pool
@@ -75,3 +77,25 @@ def test_fifty_rollouts_end_exactly_once_when_each_process_is_killed_in_turn(
         (Outcome.SCORED, 1.0): total
     }
     assert all(record.trajectory and len(record.trajectory.calls) == 2 for record in records)
+
+
+def test_tasks_are_loaded_to_the_end_when_the_gateway_is_killed_half_way(
+    system: System, stub: RunningStub, tmp_path: Path
+) -> None:
+    count, samples = 2000, 8
+    source = tmp_path / "tasks.jsonl"
+    lines = (json.dumps({"id": f"t{i}", "instruction": "q"}) for i in range(count))
+    source.write_text("\n".join(lines))
+    system.apply(stub_pool(stub.url, cached("models", "tiny-qwen3")))
+    job = arithmetic_job("big", 1, samples)
+    tasks = TaskSource(uri=f"file://{source}")
+    spec = job.spec.model_copy(update={"tasks": tasks})
+    system.apply(job.model_copy(update={"spec": spec}))
+    with system.client() as client:
+        wait_until(lambda: client.progress("big").groups > 0, "the first tasks")
+        assert client.progress("big").groups < count, "too fast: nothing left to load"
+        system.kill("gateway")
+        client.wait(RolloutJob, "big", "Accepted", timeout_seconds=120)
+        assert client.progress("big").rollouts == count * samples
+        client.delete(RolloutJob, "big")
+        client.wait_deleted(RolloutJob, "big", timeout_seconds=60)

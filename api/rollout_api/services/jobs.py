@@ -172,6 +172,7 @@ class Jobs:
         verdicts = job_views.read_verdicts(connection, job)
         return GatewayJob(
             progress=progress,
+            loaded=job.loaded,
             complete=job.complete,
             usable_groups=verdicts.usable,
             failed_groups=verdicts.failed,

@@ -88,13 +88,19 @@ def running(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
 
 
 def gateway_job(
-    *, finished: int = 0, total: int = 4, failed_groups: int = 0, complete: bool = False
+    *,
+    finished: int = 0,
+    total: int = 4,
+    failed_groups: int = 0,
+    loaded: bool = True,
+    complete: bool = False,
 ) -> GatewayJob:
     run = StageCounters(done=finished, queued=total - finished)
     return GatewayJob(
         progress=JobProgress(
             groups=total, rollouts=total, finished=finished, stages=StagesCounters(run=run)
         ),
+        loaded=loaded,
         complete=complete,
         usable_groups=total - failed_groups if complete else 0,
         failed_groups=failed_groups,

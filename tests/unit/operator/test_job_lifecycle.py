@@ -250,6 +250,21 @@ def test_an_invalid_spec_is_not_tried_again_until_it_changes():
     assert isinstance(plan_job(changed, around, NOW).gateway[0], SubmitJob)
 
 
+def test_a_load_that_broke_off_is_gone_on_with():
+    job, around = started()
+    half = replace(around, gateway_job=gateway_job(total=2, loaded=False))
+    assert [type(action) for action in plan_job(job, half, NOW).gateway] == [SubmitJob]
+    waiting = replace(half, refusal=Refusal(Reason.GATEWAY_UNAVAILABLE, "gone", 1, NOW))
+    assert plan_job(job, waiting, NOW).gateway == ()
+
+
+def test_a_job_that_ends_while_its_tasks_are_loaded_is_cancelled_and_loaded_to_the_end():
+    spec = {"preRunningDeadlineSeconds": 5}
+    half = observed(gateway_job=gateway_job(total=2, loaded=False))
+    actions = plan_job(make_job(**spec), half, NOW + seconds(6)).gateway
+    assert [type(action) for action in actions] == [SetJobState, SubmitJob]
+
+
 def test_refused_tasks_are_named_while_the_others_go_on():
     tasks = tuple(
         TaskLineError(line=line, field="prompt", message="Field required") for line in range(1, 8)
