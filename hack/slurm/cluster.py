@@ -203,11 +203,14 @@ class Cluster:
             time.sleep(0.02)
 
     def down(self) -> None:
-        """End all jobs, then all daemons."""
+        """End all jobs, then all daemons, then what jobs a killed controller has forgotten left."""
         if (self.base / "pid" / "slurmctld").exists():
             self._end_jobs()
         for name in ("slurmrestd", "slurmd", "slurmctld", "munged"):
             self.kill(name, signal.SIGTERM)
+        for pid in _job_processes(self.base / "slurm.conf"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _end_jobs(self) -> None:
         deadline = time.monotonic() + _STOP_SECONDS
@@ -217,6 +220,24 @@ class Cluster:
             late = time.monotonic() > deadline - _STOP_SECONDS / 2
             self.run("scancel", *(["--signal=KILL", "--full"] if late else []), *jobs)
             time.sleep(0.1)
+
+
+def _job_processes(conf: Path) -> list[int]:
+    """Processes of jobs of the cluster with this configuration, by their environment."""
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/environ")
+        if _is_job_of(conf, path)
+    ]
+
+
+def _is_job_of(conf: Path, environ: Path) -> bool:
+    try:
+        variables = environ.read_bytes().split(b"\0")
+    except OSError:
+        return False
+    in_job = any(variable.startswith(b"SLURM_JOB_ID=") for variable in variables)
+    return in_job and f"SLURM_CONF={conf}".encode() in variables
 
 
 def _output(words: list[str], env: dict[str, str]) -> str:
