@@ -106,6 +106,7 @@ class Kubelet:
             log=self._paths.log_of(*key),
             death_signal=signal.SIGTERM,
             socket=self._socket_of(call.env),
+            scratch=self._paths.scratch_of(pod.metadata.uid),
         )
         runner = PodRunner(
             name, program, pod.spec.restart_policy, self._table, lambda: self._mark(key)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class NodeSettings:
 async def run_node(settings: NodeSettings, inherited: Mapping[str, str]) -> None:
     """Run a node until it is cancelled, then stop everything in order."""
     paths, table = settings.paths, ProcessTable()
+    shutil.rmtree(paths.scratch, ignore_errors=True)
     env = node_environment(inherited, paths, paths.gateway_url)
     gateway = _static_pod("gateway", settings.gateway, env, paths, table)
     operator = None

@@ -10,6 +10,9 @@ from pathlib import Path
 from rollout_crds.locations import MAX_SOCKET_PATH, StateDirectory
 from rollout_operator.node.errors import NodeError
 
+_TEMPORARY_NAME_BYTES = 40
+"""What programs add to `$TMPDIR` for a socket: `/UUID`, `/pymp-XXXXXXXX/listener-XXXXXXXX`."""
+
 
 @dataclass(frozen=True)
 class NodePaths(StateDirectory):
@@ -36,6 +39,17 @@ class NodePaths(StateDirectory):
         except OSError as error:
             msg = f"cannot make the state directory {self.root}: {error.strerror}"
             raise NodeError(msg) from error
+
+    @property
+    def scratch(self) -> Path:
+        """Temporary files of pods; nothing in it outlives the node."""
+        return self.root / "tmp"
+
+    def scratch_of(self, pod_uid: str) -> Path | None:
+        """Temporary files of one pod; None where sockets in it would have too long a path."""
+        path = self.scratch / pod_uid[:8]
+        longest = len(os.fsencode(path)) + _TEMPORARY_NAME_BYTES
+        return path if longest <= MAX_SOCKET_PATH else None
 
     def log_of(self, namespace: str, pod: str) -> Path:
         """Log of a pod: `POD.log`, in another namespace than `default` `NAMESPACE.POD.log`."""

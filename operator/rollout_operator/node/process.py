@@ -34,11 +34,20 @@ class Program:
     """Sent to it when the node dies."""
     socket: Path | None = None
     """A Unix socket that it listens on."""
+    scratch: Path | None = None
+    """Its directory for temporary files, made before it starts."""
 
-    def remove_socket(self) -> None:
-        """Remove a socket that an ended process has left: a new one could not bind to it."""
+    def clean_up(self) -> None:
+        """Remove what an ended process has left: to its socket a new one could not bind."""
         if self.socket is not None and self.socket.is_socket():
             self.socket.unlink()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Its environment."""
+        return {**self.env, **({"TMPDIR": str(self.scratch)} if self.scratch else {})}
 
 
 class Process:
@@ -89,13 +98,15 @@ class ProcessTable:
             StartError: It cannot be found or started.
         """
         executable = _executable(program)
-        program.remove_socket()
+        program.clean_up()
+        if program.scratch is not None:
+            program.scratch.mkdir(parents=True)
         self._guard.ensure_running()
         with program.log.open("ab") as log:
             try:
                 popen = subprocess.Popen(
                     [executable, *program.argv[1:]],
-                    env=dict(program.env),
+                    env=program.environment,
                     cwd=program.cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

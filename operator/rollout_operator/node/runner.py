@@ -59,7 +59,7 @@ class PodRunner:
         await asyncio.gather(self._task, return_exceptions=True)
         if self._process is not None:
             await self._process.stop(grace_seconds)
-            self.program.remove_socket()
+            self.program.clean_up()
         self._task = None
 
     async def _run(self, after: asyncio.Task[None] | None) -> None:

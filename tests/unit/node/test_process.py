@@ -15,6 +15,7 @@ import pytest
 from rollout_operator.node.errors import NodeError, StartError
 from rollout_operator.node.paths import NodePaths, locked
 from rollout_operator.node.process import ProcessTable, Program
+from rollout_operator.node.runner import PodRunner
 
 
 @pytest.fixture
@@ -210,3 +211,20 @@ def test_a_state_directory_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NodeError, match="cannot make the state directory"):
         NodePaths(tmp_path / "file" / "s").make()
+
+
+async def test_temporary_files_go_with_the_program(table, tmp_path):
+    scratch = tmp_path / "tmp" / "pod"
+    writer = shell(tmp_path, 'mktemp; echo "$TMPDIR" > "$OUT/dir"; exec sleep 60', scratch=scratch)
+    runner = PodRunner("pod", writer, "Always", table)
+    runner.start()
+    assert await read_when_there(tmp_path / "dir") == str(scratch)
+    assert len(list(scratch.iterdir())) == 1
+    await runner.stop(1)
+    assert not scratch.exists()
+
+
+def test_temporary_files_are_kept_apart_where_sockets_fit(tmp_path):
+    short, long = NodePaths(Path("/s")), NodePaths(Path("/" + "s" * 60))
+    assert short.scratch_of("12345678-9abc") == Path("/s/tmp/12345678")
+    assert long.scratch_of("12345678-9abc") is None
