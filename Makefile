@@ -56,17 +56,17 @@ test: ## Set up everything, check and run all tests; fails when one is skipped f
 	$(SETUP) project
 	$(MAKE) --jobs 2 --output-sync=line setup setup-tests lint
 	$(PYTEST) $(ALONE) -p tests.support.strict
-	$(PYTEST) $(ALONE:%=--ignore %) -p tests.support.strict -m 'not kubernetes' --numprocesses $(WORKERS) --dist loadgroup
+	$(PYTEST) $(ALONE:%=--ignore %) -p tests.support.strict -m 'not kubernetes and not slurm' --numprocesses $(WORKERS) --dist loadgroup
 
 test-kubernetes: setup-kubernetes ## Run the tests that need a real Kubernetes (its node as root)
 	$(SETUP) image-busybox
 	$(PYTEST) -p tests.support.strict -m kubernetes
 
-setup-tests: project ## Set up what only tests need: Slurm and helm
-	$(SETUP) slurm helm
+setup-tests: project ## Set up what only tests need: helm
+	$(SETUP) helm
 
-test-slurm: setup-tests ## Run the tests that need a real Slurm, as a private cluster of one user
-	$(SETUP) runtime image-busybox models
+test-slurm: project ## Run the tests that need a real Slurm, as a private cluster of one user
+	$(SETUP) slurm runtime image-busybox models
 	$(PYTEST) -p tests.support.strict -m slurm
 
 test-fast: project ## Run the unit and contract tests only
